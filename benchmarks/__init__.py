@@ -1,1 +1,1 @@
-"""Measurements, run with `make bench`; none of them asserts a time."""
+"""Benchmarks, run with `make bench`; none of them asserts a time."""

@@ -1,4 +1,4 @@
-"""What it costs to check large programs: one for all devices, and one for each."""
+"""The cost of checking large programs: one program for all devices, and one for each device."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def one_program(replicas: int) -> xb.Module:
 
 
 def many_programs(devices: int, transfers: int, local: int = 0) -> xb.ModuleGroup:
-    """A ring in which each device passes its value on again and again, with local ops between; recvs come first."""
+    """A ring in which each device repeatedly passes its value on, with local ops in between; recvs come first."""
     return xb.ModuleGroup({d: _ring_member(d, devices, transfers, local) for d in range(devices)})
 
 
 def sends_first(devices: int, transfers: int) -> xb.ModuleGroup:
-    """The same ring, recorded so that every device sends before it posts its recv: an order must be found."""
+    """The same ring, recorded so that every device sends before it posts its recv: the check must find an order."""
     return xb.ModuleGroup({d: _ring_member(d, devices, transfers, 0, posts_first=False) for d in range(devices)})
 
 
 def many_reductions(devices: int, reductions: int, local: int) -> xb.ModuleGroup:
-    """A program for each device, with all-reduces over two halves of them and local ops between."""
+    """A program for each device, with all-reduces over two halves of the devices and local ops in between."""
     halves = tuple(range(devices // 2)), tuple(range(devices // 2, devices))
     return xb.ModuleGroup({d: _reducing_member(d, halves, reductions, local) for d in range(devices)})
 
@@ -70,7 +70,7 @@ def _ring_member(device: int, devices: int, transfers: int, local: int, posts_fi
 
 
 def _peak() -> float:
-    """The most memory that this process has held, in MB."""
+    """The peak memory of this process, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -84,7 +84,7 @@ def test_one_program_for_all(side_by_side: Any, replicas: int) -> None:
 
 @pytest.mark.parametrize("devices", [10, 100, 1000])
 def test_events_over_three_decades(side_by_side: Any, devices: int) -> None:
-    """A thousand, ten thousand and a hundred thousand events: the time for one must hardly grow."""
+    """A thousand, ten thousand and a hundred thousand events: the time per event must hardly grow."""
     group = many_programs(devices, 25)
     assert xb.check(group).kind == "ok"
     count = devices * 25 * EVENTS
@@ -93,7 +93,7 @@ def test_events_over_three_decades(side_by_side: Any, devices: int) -> None:
 
 
 def test_a_thousand_programs_of_a_thousand_instructions(benchmark: Any, rows: list[Row]) -> None:
-    """One in ten instructions communicates; seconds for the whole check, and the memory that it adds."""
+    """One in ten instructions communicates; the seconds of the check, and the memory that it adds."""
     group = many_programs(1024, 25, local=33)
     before = _peak()
     verdict = benchmark.pedantic(xb.check, (group,), rounds=1)

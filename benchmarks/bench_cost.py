@@ -1,4 +1,4 @@
-"""What a program costs, told for thousands of devices: seconds and peak bytes of `xb.cost` and its memory."""
+"""The cost of `xb.cost` for thousands of devices: its seconds and its peak memory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import xbuild as xb
 from benchmarks.conftest import Row
 
 FOLDER = Path(os.environ.get("XBUILD_PROGRAMS", "../shared/cases/xla_programs"))
-"""Where real programs lie as NAME.hlo.gz; without the folder those rows are left out."""
+"""The folder of real programs, NAME.hlo.gz; without it those rows are skipped."""
 
 MESH = xb.Mesh(a=16, b=16, c=16)
 
 
 def layers(count: int) -> xb.Module:
-    """A program of `count` instructions on 4,096 devices, whose collectives go along three axes in turn."""
+    """A program of `count` instructions on 4,096 devices, whose collectives alternate between three axes."""
     x = xb.parameter(xb.Builder("layers"), number=0, shape=xb.f32[256, 256])
     groups = [MESH.groups((axis,)) for axis in MESH.axes]
     for n in range(count // 4):

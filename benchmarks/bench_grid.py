@@ -1,4 +1,4 @@
-"""Running 256 replicas: the time of a ring all-reduce, and the memory of values that are the same everywhere or not."""
+"""Running 256 replicas: the time of a ring all-reduce, and the memory of replicated and of varying values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGE = 1 << 18
 
 
 def ring() -> xb.Module:
-    """Each value goes round the ring once, and every replica adds up what comes by."""
+    """Each value goes around the ring once, and every replica sums what passes."""
     pairs = [(r, (r + 1) % REPLICAS) for r in range(REPLICAS)]
 
     @xb.computation(xb.f32[SIZE])
@@ -51,7 +51,7 @@ def test_ring_all_reduce(side_by_side: Any, rows: list[Any]) -> None:
 
 
 def shared_work(replicas: int) -> xb.Module:
-    """Long work on a value that is the same everywhere, after one that is not is summed."""
+    """Long work on a replicated value, which is the sum of a varying one."""
 
     @xb.computation(xb.f32[()])
     def work(x: xb.Value) -> xb.Value:
@@ -75,12 +75,12 @@ def test_values_that_are_the_same_everywhere(side_by_side: Any, rows: list[Any])
 
 
 def _drop(module: xb.Module, replicas: int) -> None:
-    """Run; results are each caller's own and so not shared: only that they come is of interest."""
+    """Run the program and drop the results, which are never shared."""
     execute(module, [[np.float32(r)] for r in range(replicas)])
 
 
 def _peak(call: Any) -> float:
-    """The most memory that was held at any time, in bytes, beyond what was there before."""
+    """The peak memory in bytes, beyond what was allocated before."""
     tracemalloc.start()
     try:
         call()

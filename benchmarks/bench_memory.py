@@ -1,4 +1,4 @@
-"""The largest temporary of an op, as a multiple of its operands and result together."""
+"""The largest temporary of an op, as a multiple of its operands and result combined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single ops at full size against the same by hand in NumPy; at the end their geometric mean."""
+"""Single ops at full size against hand-written NumPy, with their geometric mean at the end."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a user waits for in the step page of 10,000 instructions on 8 devices: to open it, and to go from step to step.
+"""What a user waits for in a step page of 10,000 instructions on 8 devices: opening it, and moving between steps.
 
-A step lasts from the input to the next paint, as the browser's Event Timing has it: in units of 8 ms, above 16.
+A step lasts from the input to the next paint, as measured by the browser's Event Timing: in units of 8 ms, from 16.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from xbuild.pages import write_page
 __all__ = ["browser"]
 
 STEPS = 300
-PAUSE = 80  # ms, so that no step waits for the one before
-REPEAT = 33  # ms between the presses of a key that is held
-LEAST = 16  # ms; the browser tells of no shorter event
+PAUSE = 80  # ms, so that no step waits for the previous one
+REPEAT = 33  # ms between the repeats of a held key
+LEAST = 16  # ms; the browser reports no shorter event
 WATCH = """() => {
   window.waits = new Map();
   new PerformanceObserver(list => list.getEntries().forEach(each => waits.set(each.startTime, each.duration)))
@@ -48,7 +48,7 @@ def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
 
 
 def test_open(page: Any, rows: list[Row]) -> None:
-    """Until the first step is drawn: the document is there, its script has run, and it has been painted."""
+    """Until the first step is drawn: the document is loaded, its script has run, and it has been painted."""
     told = (
         "performance.getEntriesByType('navigation')[0].loadEventEnd",
         "performance.getEntriesByType('paint')[0].startTime",
@@ -69,7 +69,7 @@ def _ends(page: Any) -> None:
         page.wait_for_timeout(PAUSE)
 
 
-def _held(page: Any) -> None:
+def _hold_key(page: Any) -> None:
     for _ in range(STEPS):
         page.keyboard.down("j")
         page.wait_for_timeout(REPEAT)
@@ -87,7 +87,7 @@ def _clicks(page: Any, part: str) -> None:
 WAYS: dict[str, Callable[[Any], None]] = {
     "a step on": lambda page: _presses(page, "j"),
     "a step back": lambda page: _presses(page, "k"),
-    "a held key": _held,
+    "a held key": _hold_key,
     "to the end and back": _ends,
     "far away, by the strip": lambda page: _clicks(page, "#strip"),
     "far away, by the slider": lambda page: _clicks(page, "#slider"),
@@ -98,7 +98,7 @@ WAYS: dict[str, Callable[[Any], None]] = {
 @pytest.mark.parametrize("mode", ["around", "whole"])
 @pytest.mark.parametrize("way", WAYS)
 def test_step(page: Any, rows: list[Row], mode: str, way: str) -> None:
-    """The picture is of what is around an instruction, or of the whole program."""
+    """The picture of the surroundings of an instruction, or of the entire program."""
     page.locator(f"#{mode}").click()
     page.evaluate(WATCH)
     WAYS[way](page)

@@ -1,4 +1,4 @@
-"""What it costs to record an op, against the last Python XlaBuilder, jaxlib 0.6.0, in an environment of its own."""
+"""The cost of recording an op, against the last Python XlaBuilder (jaxlib 0.6.0), in an environment of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIX = ("add", "reduce", "dot", "broadcast")
 
 
 def calls() -> dict[str, Callable[[], Any]]:
-    """Each records one op on values of one builder, as `xlabuilder_child.py` does."""
+    """Each records one op on values of one builder, like `xlabuilder_child.py`."""
     builder = xb.Builder("mix")
     x = xb.parameter(builder, number=0, shape=xb.f32[4, 4])
     zero = xb.parameter(builder, number=1, shape=xb.f32[()])
@@ -41,7 +41,7 @@ def calls() -> dict[str, Callable[[], Any]]:
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    """The interpreter of an environment with jaxlib 0.6.0, made once."""
+    """The Python of an environment with jaxlib 0.6.0, created once."""
     found = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin") / "python"
     if not found.exists():
         venv.create(ENVIRONMENT, with_pip=True, clear=True)
@@ -56,7 +56,7 @@ def python() -> Path:
 
 @pytest.fixture(scope="module")
 def xla_builder(python: Path) -> Iterator[Callable[[str], float]]:
-    """Seconds for one op of a kind, recorded at this moment by a process that waits in between."""
+    """Seconds per op of a kind, recorded now by a process that idles in between."""
     command = [python, HERE / "xlabuilder_child.py"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None
@@ -72,7 +72,7 @@ def xla_builder(python: Path) -> Iterator[Callable[[str], float]]:
 
 
 def test_record_mix(benchmark: Any, rows: list[Any], xla_builder: Callable[[str], float]) -> None:
-    """The four in turn; the reference is the sum of theirs."""
+    """All four kinds, one after the other; the reference is the sum of its times."""
     from benchmarks.conftest import Row
 
     reference: list[float] = []

@@ -1,4 +1,4 @@
-"""What it costs to run: a chain of small ops and a loop of scalars, against the same written by hand with NumPy."""
+"""The cost of running a chain of small ops and a loop of scalars, against hand-written NumPy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def chain(names: list[str]) -> xb.Computation:
 
 
 def by_hand(names: list[str]) -> Callable[[Any, Any], Any]:
-    """The same calls, one a line, as one would write them down."""
+    """The same calls, one per line, as written by hand."""
     lines = "".join(f"    x = {name}(x, y)\n" for name in names)
     space: dict[str, Any] = dict(UFUNCS)
     exec(f"def chain(x, y):\n{lines}    return x\n", space)

@@ -1,4 +1,4 @@
-"""Propagation and partition of a program of 10,000 instructions on a mesh of three axes: seconds of each."""
+"""The seconds of propagating and partitioning a program of 10,000 instructions on a mesh of three axes."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ import time
 
 import xbuild as xb
 from benchmarks.conftest import Row
-from xbuild.sharding.axis import whole
-from xbuild.sharding.sharding import cut
-from xbuild.sharding.stored import annotated
+from xbuild.sharding.sharding import get_axis, shard_dims
+from xbuild.sharding.stated_shardings import annotated
 
 INSTRUCTIONS = 10_000
 MESH = xb.Mesh(data=4, model=4, sequence=2)
 
 
 def layers(count: int) -> xb.Module:
-    """Layers of two products with residuals, cut by data, sequence and model as people cut transformers."""
-    data, model, sequence = (whole(MESH, name) for name in MESH.axes)
+    """Layers of two products with residuals, sharded by data, sequence and model like transformers."""
+    data, model, sequence = (get_axis(MESH, name) for name in MESH.axes)
     builder = xb.Builder("layers")
     x = xb.parameter(builder, number=0, shape=xb.f32[16, 64, 128])
-    shardings = {x.name: cut(MESH, [[data], [sequence], []])}
+    shardings = {x.name: shard_dims(MESH, [[data], [sequence], []])}
     number = 1
     while len(builder.recorded) < count:
         up = xb.parameter(builder, number=number, shape=xb.f32[128, 256])
         down = xb.parameter(builder, number=number + 1, shape=xb.f32[256, 128])
-        shardings |= {up.name: cut(MESH, [[], [model]]), down.name: cut(MESH, [[model], []])}
+        shardings |= {up.name: shard_dims(MESH, [[], [model]]), down.name: shard_dims(MESH, [[model], []])}
         number += 2
         x = _layer(x, up, down)
     return annotated(xb.Module("layers", builder.build(x)), shardings)

@@ -1,4 +1,4 @@
-"""How fast StableHLO text is read: thousands of operations a second, against our reader of HLO text."""
+"""The speed of reading StableHLO text, in thousands of operations a second, against our reader of HLO text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LINES = [
 
 @functools.lru_cache(maxsize=2)
 def texts(count: int, way: str) -> tuple[str, str]:
-    """HLO text and StableHLO text of one program; locations are metadata in HLO."""
+    """The HLO text and StableHLO text of one program; locations are metadata in HLO."""
     is_located = way == "with locations"
     hlo = ["HloModule m\n\nENTRY main {", "  v0 = f32[8,16]{1,0} parameter(0)", "  w = f32[16,16]{1,0} parameter(1)"]
     mlir = ["func.func public @main(%v0: tensor<8x16xf32>, %w: tensor<16x16xf32>) -> tensor<8x16xf32> {"]
@@ -46,7 +46,7 @@ def texts(count: int, way: str) -> tuple[str, str]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("count", SIZES)
 def test_read(side_by_side: SideBySide, count: int, way: str) -> None:
-    """Both with all shapes inferred again and compared."""
+    """Both readers infer all shapes again and compare them."""
     hlo, mlir = texts(count, way)
     side_by_side.rate(
         f"read StableHLO {way}, of {count:,}, beside HLO",

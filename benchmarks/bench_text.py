@@ -1,4 +1,4 @@
-"""How fast text is read and printed: thousands of instructions a second, against XLA's own reader and printer."""
+"""The speed of reading and printing text, in thousands of instructions a second, against XLA's reader and printer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZES = [1_000, 10_000, 100_000, pytest.param(1_000_000, marks=pytest.mark.slow)
 
 @functools.lru_cache(maxsize=1)
 def text(count: int) -> str:
-    """Five kinds of instruction in turns, each with the result of the one before."""
+    """Five kinds of instruction, alternating, each on the previous result."""
     builder = xb.Builder("long")
     x = xb.ops.parameter(builder, number=0, shape=xb.f32[4, 4])
     for _ in range(count // 5):
@@ -31,7 +31,7 @@ def rounds(count: int) -> int:
 
 @pytest.mark.parametrize("count", SIZES)
 def test_read(side_by_side: SideBySide, count: int) -> None:
-    """With all shapes inferred again and compared, which XLA's reader leaves to later passes."""
+    """Ours infers all shapes again and compares them, which XLA's reader leaves to later passes."""
     hlo, source = pytest.importorskip("jaxlib._hlo"), text(count)
     side_by_side.rate(
         f"read and infer, of {count:,}",
@@ -51,7 +51,7 @@ def test_print(side_by_side: SideBySide, count: int) -> None:
 
 @pytest.mark.parametrize("count", SIZES)
 def test_print_stablehlo(side_by_side: SideBySide, count: int) -> None:
-    """Beside our printer of HLO text."""
+    """Compared with our printer of HLO text."""
     ours = xb.parse_hlo(text(count))
     side_by_side.rate(
         f"print as StableHLO, of {count:,}", ours.to_stablehlo, ours.to_hlo, units=count, rounds=rounds(count)
@@ -59,7 +59,7 @@ def test_print_stablehlo(side_by_side: SideBySide, count: int) -> None:
 
 
 def test_memory_of_reading(benchmark: Any, rows: list[Row]) -> None:
-    """Beyond the text itself; what stays is the module."""
+    """Memory beyond the text itself; only the module stays."""
     count = 100_000
     source = text(count)
 

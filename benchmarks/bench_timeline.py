@@ -1,4 +1,4 @@
-"""What it costs to lay a program out in time: many devices, pipelines of one program for each stage, a large model."""
+"""The cost of computing a timeline: many devices, pipelines of one program per stage, a large model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from xbuild.files.targets import load
 MESH = xb.Mesh(x=16, y=16, z=16)
 PROGRAMS = Path(__file__).parents[2] / "shared" / "cases" / "xla_programs"
 FLAT = xb.Machine(flops=1e12, memory_bandwidth=math.inf)
-"""A machine on which products alone take time, so that a pipeline's bubble is that of its schedule."""
+"""A machine on which only products take time, so that a pipeline's bubble is that of its schedule."""
 
 
 def on_a_mesh(instructions: int) -> xb.Module:
-    """One program for 4,096 devices in which every tenth instruction meets the devices of one of three axes."""
+    """One program for 4,096 devices in which every tenth instruction is a collective along one of three axes."""
     builder = xb.Builder("mesh")
     value = xb.parameter(builder, number=0, shape=xb.bf16[512, 512])
     adder = xb.computation(xb.bf16[()], xb.bf16[()])(xb.ops.add)
@@ -46,7 +46,7 @@ def test_many_devices(benchmark: Any, rows: list[Row]) -> None:
     before = _peak()
     found = seconds_of(benchmark, module, "v5p")
     assert len(found.classes) == 1
-    what = f"time line of 10,000 instructions, {found.num_devices:,} devices, 3 axes"
+    what = f"timeline of 10,000 instructions, {found.num_devices:,} devices, 3 axes"
     rows.append(Row(what, benchmark.stats.stats.median, unit="s"))
     rows.append(Row("  memory beside the program", _peak() - before, unit="MB"))
     rows.append(Row("  memory of the process", _peak(), unit="MB"))
@@ -55,7 +55,7 @@ def test_many_devices(benchmark: Any, rows: list[Row]) -> None:
 @pytest.mark.parametrize(("stages", "microbatches", "chunks"), [(64, 256, 1), (16, 64, 4)])
 def test_pipeline(benchmark: Any, rows: list[Row], stages: int, microbatches: int, chunks: int) -> None:
     found = seconds_of(benchmark, pipeline(stages, microbatches, chunks), FLAT)
-    what = f"time line of {stages} stages in {chunks} chunks, {microbatches} microbatches"
+    what = f"timeline of {stages} stages in {chunks} chunks, {microbatches} microbatches"
     rows.append(Row(what, benchmark.stats.stats.median, unit="s"))
     ideal = ideal_bubble(stages, microbatches, chunks)
     rows.append(Row("  bubble, and that of the formula", 100 * found.bubble / found.seconds, 100 * ideal, "%"))
@@ -68,9 +68,9 @@ def test_large_model(benchmark: Any, rows: list[Row], name: str, tmp_path: Path)
     file.write_bytes(gzip.decompress((PROGRAMS / f"{name}.hlo.gz").read_bytes()))
     program = load(str(file))
     found = seconds_of(benchmark, program, "h100")
-    rows.append(Row(f"time line of {name}, {found.num_devices} devices", benchmark.stats.stats.median, unit="s"))
+    rows.append(Row(f"timeline of {name}, {found.num_devices} devices", benchmark.stats.stats.median, unit="s"))
 
 
 def _peak() -> float:
-    """The most memory that this process has held, in MB."""
+    """The peak memory of this process, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -14,7 +14,7 @@ REPLICAS, SHARE, WIDTH, HIDDEN = 8, 64, 256, 256
 
 
 def step(images: xb.Value, labels: xb.Value, *weights: xb.Value) -> list[xb.Value]:
-    """A training step of two layers, with the gradients written by xb.grad and summed over the replicas."""
+    """A training step of two layers, with gradients by xb.grad that are summed over the replicas."""
 
     def loss_of(*values: xb.Value) -> xb.Value:
         x, y, first, second = values
@@ -27,7 +27,7 @@ def step(images: xb.Value, labels: xb.Value, *weights: xb.Value) -> list[xb.Valu
 
 
 def inputs() -> list[list[np.ndarray[Any, Any]]]:
-    """Batches of each replica, and the same weights for all."""
+    """A batch for each replica, and the same weights for all."""
     rng = np.random.default_rng(0)
     first, second = (rng.standard_normal(shape).astype(np.float32) / 16 for shape in ((WIDTH, HIDDEN), (HIDDEN, 10)))
     rows = []
@@ -65,7 +65,7 @@ def test_a_step_with_variables_and_an_infeed_against_execute(side_by_side: Any) 
         return program.run()
 
     def reference() -> Any:
-        """A new batch for each replica, too, as a queue holds copies of what it is given."""
+        """Also with a new batch for each replica, since a queue copies its items."""
         return execute(program.module, values, infeed=[[tuple(each.copy() for each in part)] for part in parts])
 
     side_by_side("the same with variables and an infeed queue, run and execute", ours, reference, rounds=30)

@@ -1,4 +1,4 @@
-"""What a trace costs beside the run that it watches: without values at most 1.5x of training steps, 4x of tiny ops."""
+"""The cost of a trace compared with its run: without values at most 1.5x for training steps, 4x for tiny ops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from examples import ring
 from examples.digits import data, model
 from interpreter import execute, trace
 from tests.browser.pages import large
-from xbuild.files.results import random_arguments
+from xbuild.files.arrays import random_arguments
 from xbuild.pages import write_page
 
 

@@ -1,4 +1,4 @@
-"""What it costs to read, check, plan and run a training step of a transformer, 10,000 instructions, against XLA."""
+"""The cost of reading, checking, planning and running a transformer step of 10,000 instructions, against XLA."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUNDS = 5
 
 
 def test_stages(rows: list[Row]) -> None:
-    """Each stage of ours beside XLA's own; the results are compared before anything is told."""
+    """Each of our stages against XLA's; the results are compared before anything is reported."""
     lowered = transformer.lowered(SIZES)
     text = lowered.as_text(dialect="hlo", debug_info=True)
     hlo = pytest.importorskip("jaxlib._hlo")
@@ -50,7 +50,7 @@ def test_stages(rows: list[Row]) -> None:
 
 
 def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """The least of a few rounds, and the last result."""
+    """The minimum of a few rounds, and the last result."""
     found = [_once(call) for _ in range(ROUNDS)]
     return min(seconds for seconds, _ in found), found[-1][1]
 

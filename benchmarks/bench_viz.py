@@ -1,4 +1,4 @@
-"""What a picture of a large program costs: folded as it is drawn by default, whole, and as an overview."""
+"""The cost of drawing a large program: folded (the default), in full, and as an overview."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_draw(benchmark: Any, program: xb.Module, boxes: int) -> None:
 
 
 def _chain(length: int) -> xb.Module:
-    """No scopes."""
+    """Without scopes."""
     builder = xb.Builder("chain")
     x = xb.parameter(builder, number=0, shape=xb.f32[8])
     for _ in range(length):
@@ -51,7 +51,7 @@ _LARGE = {"tower": lambda: tower(2565), "chain": lambda: _chain(100_000), "calls
 @pytest.mark.parametrize("make", _LARGE.values(), ids=_LARGE)
 @pytest.mark.parametrize("form", ["svg", "txt"])
 def test_a_hundred_thousand_instructions(benchmark: Any, make: Any, form: str) -> None:
-    """The time that this process takes, since others may have the machine."""
+    """The processor time of this process, since the machine may be shared."""
     large = make()
     benchmark.extra_info["instructions"] = _instructions(large)
     start = time.process_time()

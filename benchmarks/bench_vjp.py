@@ -1,4 +1,4 @@
-"""The gradient of a transformer's loss made by xb.value_and_grad, beside the one that JAX makes, both run here."""
+"""The gradient of a transformer's loss by xb.value_and_grad, against JAX's gradient, both run here."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MOST = 1.15  # of JAX's instructions
 
 
 def count(module: xb.Module) -> int:
-    """How many instructions a program has, parameters of what it calls among them."""
+    """The number of instructions of a program, including the parameters of called computations."""
     return sum(len(computation.instructions) for computation in module.computations)
 
 
 def test_gradient(side_by_side: SideBySide, rows: list[Row]) -> None:
-    """Making it, its length, and a run of it; the results are compared first."""
+    """The time to build it, its length, and the time of a run; the results are compared first."""
     weights, *_, words = transformer.arguments(SIZES)
     loss = functools.partial(transformer.loss, heads=SIZES.heads)
     given = [np.asarray(leaf) for leaf in jax.tree.leaves((weights, words))]

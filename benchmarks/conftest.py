@@ -1,4 +1,4 @@
-"""Ours and a reference, timed in turns within one run and compared by their medians, in a table at the end."""
+"""Times ours and a reference alternately within one run, and compares their medians in a table at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS = pytest.StashKey[list["Row"]]()
 
 @frozen
 class Row:
-    """A line of the table: seconds for one unit of work, ours and the reference's, or a figure without a reference."""
+    """A row of the table: our seconds and the reference's per unit of work, or a value without a reference."""
 
     what: str
     ours: float
@@ -35,7 +35,7 @@ class Row:
 
 @frozen
 class SideBySide:
-    """Times a call of ours and, before each round, the reference; keeps a row of the table."""
+    """Times our call and, before each round, the reference; adds a row to the table."""
 
     benchmark: Any
     rows: list[Row]
@@ -57,14 +57,14 @@ class SideBySide:
     def rate(
         self, what: str, ours: Callable[[], Any], reference: Callable[[], Any], *, units: int, rounds: int
     ) -> None:
-        """The same as thousands of units a second, so that the ratio is the part of the reference's speed."""
+        """The same in thousands of units a second, so that the ratio is a fraction of the reference's speed."""
         self(what, ours, reference, units=units, rounds=rounds)
         row = self.rows.pop()
         assert row.reference is not None
         self.rows.append(Row(what, 1e-3 / row.ours, 1e-3 / row.reference, "k/s"))
 
     def alone(self, what: str, ours: Callable[[], Any], *, units: int = 1, rounds: int = 5) -> None:
-        """Ours, where nothing else does the same."""
+        """Ours, if there is no reference."""
         self.benchmark.pedantic(ours, rounds=rounds, warmup_rounds=1)
         self.rows.append(Row(what, self.benchmark.stats.stats.median / units))
 

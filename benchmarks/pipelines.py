@@ -1,4 +1,4 @@
-"""Pipelines as one program for each stage: 1F1B and interleaved 1F1B, each in its schedule."""
+"""Pipelines with one program per stage: 1F1B and interleaved 1F1B, each with its schedule."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import xbuild as xb
 
 N = 64
-"""Extent of the square matrices that stages multiply."""
+"""The extent of the square matrices that stages multiply."""
 
 
 def pipeline(stages: int, microbatches: int, chunks: int = 1) -> xb.ModuleGroup:
-    """Stages that pass activations on and gradients back; a forward is one product, a backward two.
+    """Stages that pass activations forward and gradients back; a forward is one product, a backward two.
 
     With several chunks a stage has parts of the model in turn, as the interleaved schedule has it. All recvs are posted
     at the beginning. Source: D. Narayanan et al., Efficient large-scale language model training on GPU clusters using
@@ -21,7 +21,7 @@ def pipeline(stages: int, microbatches: int, chunks: int = 1) -> xb.ModuleGroup:
 
 
 def ideal_bubble(stages: int, microbatches: int, chunks: int = 1) -> float:
-    """The part of the time in which a stage waits: (p - 1) / (v * m + p - 1), by the same source."""
+    """The fraction of the time in which a stage idles: (p - 1) / (v * m + p - 1), by the same source."""
     return (stages - 1) / (chunks * microbatches + stages - 1)
 
 
@@ -59,7 +59,7 @@ class _Stage:
         return value
 
     def _channel(self, is_forward: bool, chunk: int, microbatch: int, *, incoming: bool) -> int | None:
-        """The channel to or from the neighbour in the chain of all chunks; None at its ends."""
+        """The channel to or from the neighbor in the chain of all chunks; None at its ends."""
         place, last = chunk * self.stages + self.stage, self.chunks * self.stages - 1
         before = place if is_forward == incoming else place + 1
         if before == 0 or before == last + 1:
@@ -67,7 +67,7 @@ class _Stage:
         return 1 + (microbatch * 2 + (not is_forward)) * (last + 1) + before
 
     def _schedule(self) -> Iterator[tuple[bool, int, int]]:
-        """Forwards of the warm-up, then a forward and a backward by turns, then the rest of the backwards."""
+        """The warm-up forwards, then forwards and backwards alternately, then the remaining backwards."""
         total = self.microbatches * self.chunks
         ahead = self.stages - self.stage - 1
         warm_up = min(ahead if self.chunks == 1 else 2 * ahead + (self.chunks - 1) * self.stages, total)

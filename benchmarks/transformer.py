@@ -14,7 +14,7 @@ Tree = Any
 
 @frozen
 class Sizes:
-    """Of the model; every layer is written out, so that the program grows with `layers`."""
+    """The sizes of the model; every layer is unrolled, so the program grows with `layers`."""
 
     layers: int = 24
     width: int = 32
@@ -64,7 +64,7 @@ def _attention(x: Any, weights: Tree, heads: int) -> Any:
 
 
 def loss(weights: Tree, words: Any, heads: int) -> Any:
-    """The mean cross-entropy of each next word."""
+    """The mean cross-entropy of the next word."""
     x = weights["embedding"][words[:, :-1]] + weights["place"]
     for layer in weights["layers"]:
         x = x + _attention(_norm(x, layer["before"]), layer, heads)
@@ -75,7 +75,7 @@ def loss(weights: Tree, words: Any, heads: int) -> Any:
 
 
 def step(weights: Tree, first: Tree, second: Tree, count: Any, words: Any, heads: int) -> Tree:
-    """Weights, moments and count after one step of Adam, and the loss before it."""
+    """The weights, moments and count after one step of Adam, and the loss before it."""
     value, gradients = jax.value_and_grad(loss)(weights, words, heads)
     count = count + 1.0
     first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradients)
@@ -86,7 +86,7 @@ def step(weights: Tree, first: Tree, second: Tree, count: Any, words: Any, heads
 
 
 def arguments(sizes: Sizes, seed: int = 0) -> tuple[Any, ...]:
-    """What the first step takes: weights, moments of zero, and words."""
+    """The arguments of the first step: weights, zero moments, and words."""
     weights = parameters(sizes, seed)
     zeros = jax.tree.map(np.zeros_like, weights)
     words = np.random.default_rng(seed + 1).integers(0, sizes.vocabulary, (sizes.batch, sizes.tokens + 1), np.int32)

@@ -1,4 +1,4 @@
-"""Single ops at full size, each beside the same written by hand in NumPy as one who knows it would."""
+"""Single ops at full size, each with an expert's hand-written NumPy equivalent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 @frozen
 class Workload:
-    """A computation, its arguments, and a function of the same arguments that gives the same by hand."""
+    """A computation, its arguments, and a hand-written function of the same arguments with the same result."""
 
     name: str
     computation: xb.Computation
@@ -61,7 +61,7 @@ def dot_general() -> Workload:
 
 
 def _taps(x: Array, padding: int, dilation: int, extent: int) -> Iterator[tuple[int, int, Array]]:
-    """For each place of a 3x3 kernel the part of the padded input that it meets, as a view."""
+    """For each place of a 3x3 kernel, a view of the part of the padded input that it covers."""
     padded = np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
     for i in range(3):
         for j in range(3):
@@ -252,4 +252,4 @@ WORKLOADS = (
     matmul, dot_general, convolution, depthwise, grouped, reductions, custom_reduction, max_pool, max_pool_gradient,
     embedding, embedding_gradient, sort, sort_pairs, map_of_scalars,
 )  # fmt: skip
-"""Each is made when it is asked for, since all together are large."""
+"""Each is built on request, since all together are large."""

@@ -1,4 +1,4 @@
-"""Runs where jaxlib 0.6.0 is installed: times the last Python XlaBuilder on the ops that its input names."""
+"""Times the last Python XlaBuilder on the ops named by its input; runs where jaxlib 0.6.0 is installed."""
 
 import sys
 import time
@@ -36,7 +36,7 @@ def record(kind, count, to_apply):
 
 
 def main():
-    """For each line of input, a kind of op and how many: the seconds that one took."""
+    """For each line of input (a kind of op and a count), print the seconds per op."""
     to_apply = adder()
     for line in sys.stdin:
         kind, count = line.split()

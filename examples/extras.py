@@ -1,4 +1,4 @@
-"""What an example says where a package that it wants is not installed."""
+"""Reports that a package an example needs is not installed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def wanted(extra: str) -> Iterator[None]:
-    """Imports that an extra of the project brings; ends the program with the line that installs it."""
+    """For imports that an extra of the project provides; without it, exit with the command that installs it."""
     try:
         yield
     except ModuleNotFoundError as missing:
         package = (missing.name or "a package").partition(".")[0]
         raise SystemExit(
-            f"this example wants {package}, which is not installed: pip install 'xbuild-hlo[{extra}]'"
+            f"this example needs {package}, which is not installed: pip install 'xbuild-hlo[{extra}]'"
         ) from missing

@@ -1,4 +1,4 @@
-"""A pipeline of two stages: two programs, the first sends each micro-batch on as soon as it is done."""
+"""A pipeline of two stages: the first program sends each micro-batch on as soon as it is done."""
 
 from __future__ import annotations
 

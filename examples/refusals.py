@@ -1,4 +1,4 @@
-"""Three refusals, raised at the call: what clashes, every operand, the user's line, a way out."""
+"""Three refusals, raised at the call: the clash, every operand, the user's line, a fix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def halved() -> xb.Value:
 
 
 def refusals() -> list[str]:
-    """What each of the three says."""
+    """The messages of the three."""
     found = []
     steps: list[Callable[[], xb.Value]] = [scores, shifted, halved]
     for step in steps:

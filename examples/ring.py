@@ -1,4 +1,4 @@
-"""All-reduce as a ring of send and recv: each replica passes a chunk on, adds, and passes the sums round again."""
+"""All-reduce as a ring of send and recv: each replica passes chunks on, adds, then passes the sums around."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def ring_all_reduce(replicas: int, chunk: int = 4) -> xb.Module:
         token = xb.after_all(builder=builder)
 
         def place(step: int) -> xb.Value:
-            """Where the chunk of a step begins: chunk (me - step) mod replicas."""
+            """The start of the chunk of a step: chunk (me - step) mod replicas."""
             return xb.remainder(me + (2 * replicas - step), replicas) * chunk
 
         for step in range(2 * (replicas - 1)):

@@ -1,4 +1,4 @@
-"""A step of JAX's shard_map, checked before it reaches the machine: the first of four devices sums a norm alone."""
+"""A step of JAX's shard_map, checked before it runs: only the first of four devices reaches a psum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ jax.config.update("jax_num_cpu_devices", 4)
 
 
 def step(weights: Any, batch: Any) -> Any:
-    """One step of gradient descent, and the norm of the gradient, for the log of the first device."""
+    """One step of gradient descent; the first device logs the norm of the gradient."""
     gradient = jax.grad(lambda w: jnp.mean(jnp.tanh(batch @ w) ** 2))(weights)
     gradient = jax.lax.pmean(gradient, "data")
     is_first = jax.lax.axis_index("data") == 0
@@ -25,7 +25,7 @@ def step(weights: Any, batch: Any) -> Any:
 
 
 def program() -> xb.Module:
-    """What XLA makes of it for each of four devices."""
+    """The program that XLA compiles it to, for each of four devices."""
     mesh = Mesh(jax.devices(), ("data",))
     whole, parts = PartitionSpec(), PartitionSpec("data")
     on_mesh = jax.shard_map(step, mesh=mesh, in_specs=(whole, parts), out_specs=(whole, whole), check_vma=False)

@@ -1,4 +1,4 @@
-"""A transformer block on four devices, cut by batch and heads: gradients by type beside gradients without types."""
+"""A transformer block on four devices, sharded by batch and heads: gradients with and without mesh types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MESH = xb.Mesh(batch=2, model=2)
 BATCH, LENGTH, WIDTH, HEADS, HIDDEN, WORDS = 4, 6, 8, 4, 16, 64
 HEAD = WIDTH // HEADS
 
-# What each array is cut along: the batch along one axis, heads and hidden units along the other, weights of norms not.
+# Shardings: the batch along one axis, heads and hidden units along the other, weights of norms replicated.
 SPECS = {
     "x": xb.P("batch"),
     "target": xb.P("batch"),
@@ -46,8 +46,8 @@ SHAPES = {
 WEIGHTS = range(2, len(SHAPES))
 
 
-def spread(x: Any, like: Any, dims: tuple[int, ...]) -> Any:
-    """The value repeated over the shape of another, its dimensions being these of that."""
+def expand(x: Any, like: Any, dims: tuple[int, ...]) -> Any:
+    """The value broadcast to the shape of another, along these of its dimensions."""
     return xb.broadcast_in_dim(x, like.shape.dims, dims)
 
 
@@ -56,19 +56,19 @@ def mean(x: Any) -> Any:
 
 
 def normed(x: Any, scale: Any, shift: Any) -> Any:
-    centred = x - spread(mean(x), x, (0, 1))
+    centred = x - expand(mean(x), x, (0, 1))
     deviation = xb.rsqrt(mean(centred * centred) + 1e-5)
-    return centred * spread(deviation, x, (0, 1)) * spread(scale, x, (2,)) + spread(shift, x, (2,))
+    return centred * expand(deviation, x, (0, 1)) * expand(scale, x, (2,)) + expand(shift, x, (2,))
 
 
 def softmax(scores: Any) -> Any:
     top = xb.reduce(scores, -np.inf, xb.maximum, (3,))
-    weights = xb.exp(scores - spread(top, scores, (0, 1, 2)))
-    return weights / spread(xb.reduce(weights, 0.0, xb.add, (3,)), weights, (0, 1, 2))
+    weights = xb.exp(scores - expand(top, scores, (0, 1, 2)))
+    return weights / expand(xb.reduce(weights, 0.0, xb.add, (3,)), weights, (0, 1, 2))
 
 
 def attention(x: Any, query: Any, key: Any, value: Any, out: Any) -> Any:
-    """The heads of this device; those of all are summed along the axis that cuts them."""
+    """The heads of this device; the results are summed along the axis over which heads are sharded."""
     q, k, v = (xb.dot_general(x, w, [2], [0]) for w in (query, key, value))  # batch, length, head, part of a head
     scores = xb.dot_general(q, k, [3], [3], [0, 2], [0, 2]) / float(HEAD) ** 0.5  # batch, head, length, length
     heads = xb.dot_general(softmax(scores), v, [3], [1], [0, 1], [0, 2])  # batch, head, length, part of a head
@@ -76,7 +76,7 @@ def attention(x: Any, query: Any, key: Any, value: Any, out: Any) -> Any:
 
 
 def perceptron(x: Any, up: Any, down: Any) -> Any:
-    """The hidden units of this device; those of all are summed."""
+    """The hidden units of this device; the results are summed over the devices."""
     return xb.mesh.psum(xb.dot_general(xb.tanh(xb.dot_general(x, up, [2], [0])), down, [2], [0]), "model")
 
 
@@ -84,7 +84,7 @@ def loss(
     x: Any, target: Any, query: Any, key: Any, value: Any, out: Any, up: Any, down: Any, scale: Any, shift: Any,
     words: Any,
 ) -> Any:  # fmt: skip
-    """The mean square of what the scores of all words are away from the target, over the whole batch."""
+    """The mean squared difference between the scores of all words and the target, over the entire batch."""
     x = x + attention(normed(x, scale, shift), query, key, value, out)
     x = x + perceptron(normed(x, scale, shift), up, down)
     own = xb.dot_general(x, words, [2], [0])
@@ -99,14 +99,14 @@ def forward() -> Any:
 
 
 def typed() -> Any:
-    """The gradient by types: communication where the types of cotangents demand it."""
+    """The gradient with mesh types: it communicates where the types of cotangents require it."""
     return xb.grad(forward(), WEIGHTS)
 
 
 def untyped() -> xb.Module:
-    """The gradient without types, from the plain module: each device counts the loss, so that each starts with a part.
+    """The gradient without types, from the plain module: every device counts the loss, so each starts with a share.
 
-    A sum goes back as a sum, and the gradients of what is one value on several devices are summed over them.
+    The transpose of a sum is a sum, and gradients of replicated values are summed over the devices that hold them.
     """
     module = forward().module
     back = xb.vjp(module).entry
@@ -116,19 +116,19 @@ def untyped() -> xb.Module:
     ]
     seed = xb.constant(builder, np.float32(1 / MESH.num_devices))
     gradients = list(xb.call([*arguments, seed], back))
-    found = [summed(gradients[n], spec, 100 + n) for n, spec in enumerate(SPECS.values()) if n in WEIGHTS]
+    found = [sum_over_holders(gradients[n], spec, 100 + n) for n, spec in enumerate(SPECS.values()) if n in WEIGHTS]
     return xb.Module("untyped", builder.build(xb.tuple_(found)), num_partitions=MESH.num_devices)
 
 
-def summed(gradient: Any, spec: xb.P, channel: int) -> Any:
-    """The sum over the devices that hold one value."""
+def sum_over_holders(gradient: Any, spec: xb.P, channel: int) -> Any:
+    """The sum over the devices that hold the same value."""
     axes = [axis for axis in MESH.axes if axis not in spec.mentioned]
     groups = MESH.groups(axes)
     return xb.all_reduce(gradient, xb.add, groups, channel_id=channel, use_global_device_ids=True)
 
 
 def communication(module: xb.Module) -> Mapping[str, Counter[str]]:
-    """The collectives of a program by opcode: how many, and how many bytes each device brings."""
+    """The collectives of a program by opcode: their number, and the bytes that each device contributes."""
     counts, sizes = Counter[str](), Counter[str]()
     for computation in module.entry.reachable():
         for each in computation.instructions:
@@ -148,7 +148,7 @@ def arguments() -> list[Any]:
     return [draw.normal(scale=0.5, size=shape.dims).astype(np.float32) for shape in SHAPES.values()]
 
 
-def compared() -> tuple[list[Any], list[Any]]:
+def compare_gradients() -> tuple[list[Any], list[Any]]:
     """The gradients of both programs, as global arrays."""
     given, by_type = arguments(), typed()
     results = execute(untyped(), by_type.arguments(*given))
@@ -158,7 +158,7 @@ def compared() -> tuple[list[Any], list[Any]]:
 def main() -> None:
     program = forward()
     print(f"loss: {program.run(*arguments()):.6f} on {MESH}")
-    print("\ncasts that were inserted, whose transposes are the sums of the way back:")
+    print("\ninserted casts, whose transposes are the sums of the backward pass:")
     for cast in program.casts:
         print(f"  {cast}")
     for name, module in (("forward", program.module), ("by type", typed().module), ("without types", untyped())):
@@ -166,8 +166,8 @@ def main() -> None:
         shown = ", ".join(f"{n} {opcode} of {found['bytes'][opcode]:,} bytes" for opcode, n in found["count"].items())
         total = f"{found['count'].total()} collectives, {found['bytes'].total():,} bytes from each device"
         print(f"\n{name}: {total}: {shown}\n  {str(xb.check(module)).splitlines()[0]}")
-    apart = max(np.max(np.abs(a - b)) for a, b in zip(*compared(), strict=True))
-    print(f"\nthe gradients are at most {apart:.1e} apart")
+    apart = max(np.max(np.abs(a - b)) for a, b in zip(*compare_gradients(), strict=True))
+    print(f"\nthe gradients differ by at most {apart:.1e}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Handwritten digits on eight replicas, line for line as a TPU training script of 2018: infeed, shards, summaries."""
+"""Handwritten digits on eight replicas, written like a TPU training script of 2018: infeed, shards, summaries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOMENTUM = 0.9
 
 
 def dense(inputs: xb.Value, units: int, name: str, dtype: xb.PrimitiveType) -> xb.Value:
-    """A layer: its variables are asked for in `dtype`, and in a bfloat16_scope stored in f32."""
+    """A layer; its variables are requested in `dtype`, and stored in f32 in a bfloat16_scope."""
     features = inputs.shape.dims[1]
     with tpu.variable_scope(name):
         drawn = tpu.random_normal_initializer(stddev=1 / np.sqrt(features), seed=1)
@@ -46,7 +46,7 @@ def cross_entropy(labels: xb.Value, logits: xb.Value) -> xb.Value:
 
 
 class Summaries:
-    """What the host functions of the replicas have written: a loss for each replica and step."""
+    """What the host functions of the replicas write: a loss for each replica and step."""
 
     def __init__(self) -> None:
         self.losses: dict[int, list[float]] = {}
@@ -57,7 +57,7 @@ class Summaries:
 
 
 class Training:
-    """The graph of a training step, as such a script builds it once, and the queue that feeds it."""
+    """The graph of a training step, built once as in such scripts, and the queue that feeds it."""
 
     def __init__(self, num_shards: int, dtype: xb.PrimitiveType = xb.bf16, summary: Any = None) -> None:
         tpu.reset_variables()
@@ -69,14 +69,14 @@ class Training:
         self.train_op = tpu.batch_parallel.program(self.train_step, num_shards=num_shards, infeed_queue=self.infeed)
 
     def train_step(self, images: xb.Value, labels: xb.Value) -> tuple[xb.Value, tpu.Operation]:
-        """One step of one replica: its loss, and the variables changed by the mean gradient of all."""
+        """One step of one replica: its loss, and the update of the variables by the mean gradient of all."""
         loss = cross_entropy(labels, network(images, self.dtype))
         step = self.optimizer.minimize(loss, global_step=self.global_step)
         tpu.outside_compilation(self.summary, self.global_step, loss)
         return loss, step
 
     def epoch(self, digits: data.Digits, seed: int, **options: Any) -> float:
-        """A pass over shuffled batches; the mean loss."""
+        """Train on shuffled batches once; returns the mean loss."""
         order = np.random.default_rng(seed).permutation(len(digits.images))
         losses = []
         for start in range(0, len(order) - data.BATCH + 1, data.BATCH):
@@ -87,12 +87,12 @@ class Training:
         return float(np.mean(losses))
 
     def accuracy(self, digits: data.Digits) -> float:
-        """The share of the digits whose largest logit is their label."""
+        """The fraction of the digits whose largest logit is their label."""
         (logits,) = tpu.rewrite(self.predict, [digits.images])
         return float(np.mean(logits.argmax(axis=1) == digits.labels.argmax(axis=1)))
 
     def predict(self, images: xb.Value) -> xb.Value:
-        """What the network says of images."""
+        """The logits for images."""
         return network(images, self.dtype)
 
     def weights(self) -> Sequence[np.ndarray[Any, Any]]:
@@ -114,19 +114,19 @@ def train(num_shards: int, epochs: int, dtype: xb.PrimitiveType = xb.bf16) -> Tr
     return training
 
 
-def program() -> tpu.Program:
+def program() -> tpu.TpuProgram:
     """The training step of eight replicas, for `xbuild show examples/tpu_digits.py:program` and the like."""
     return Training(8).train_op
 
 
 def in_step_with_some(x: xb.Value) -> xb.Value:
-    """A CrossReplicaSum that only the replicas of an even number come to."""
+    """A CrossReplicaSum that only the even replicas reach."""
     is_even = xb.replica_id(x.builder) % np.uint32(2) == np.uint32(0)
     return xb.conditional(is_even, x, tpu.cross_replica_sum, x, lambda value: value)
 
 
 def refused(num_shards: int) -> Refused:
-    """What is said, before the run, of a step whose replicas do not all come to a sum."""
+    """The refusal, before the run, of a step in which some replicas never reach a sum."""
     try:
         tpu.replicate(in_step_with_some, [[float(replica)] for replica in range(num_shards)])
     except Refused as refusal:
@@ -141,7 +141,7 @@ def endless(step: Any, loss: Any) -> None:
 
 
 def stopped(num_shards: int, seconds: float) -> Stopped:
-    """How a run ends whose host function never returns."""
+    """The stop of a run whose host function never returns."""
     digits, _ = data.load()
     try:
         Training(num_shards, summary=endless).epoch(digits, 1, limits=Limits(seconds=seconds))
@@ -151,15 +151,15 @@ def stopped(num_shards: int, seconds: float) -> Stopped:
 
 
 def main() -> int:
-    """Train; then show how the two variants that would hang on a machine end here. 1 where too little is learned."""
+    """Train, then show how two variants that would hang on a machine end here; status 1 if it learned too little."""
     parser = argparse.ArgumentParser(prog="python -m examples.tpu_digits", description=main.__doc__)
     parser.add_argument("--num_shards", type=int, default=8)
     parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--float32", action="store_true", help="ask for variables in f32 and not in bf16")
+    parser.add_argument("--float32", action="store_true", help="request variables in f32 instead of bf16")
     flags = parser.parse_args()
     training = train(flags.num_shards, flags.epochs, xb.f32 if flags.float32 else xb.bf16)
     reached = training.accuracy(data.load()[1])
-    print("\nWith a sum that only some replicas come to:\n")
+    print("\nWith a sum that only some replicas reach:\n")
     print(refused(flags.num_shards))
     print("\nWith a summary that is never written, and a limit of half a second:\n")
     print(stopped(flags.num_shards, 0.5))

@@ -1,4 +1,4 @@
-"""A training step of a transformer on eight devices, whole and with three faults: programs for the commands to explain.
+"""A training step of a transformer on eight devices, correct and with three faults, for the commands to explain.
 
 The loss is that of examples/sharded_block.py; the step moves the weights against its gradients.
 """
@@ -24,7 +24,7 @@ def _gradients() -> Any:
 
 
 def step() -> xb.Module:
-    """The loss, and the new weights, of the data of each device and the weights before."""
+    """The loss and the new weights, from the data of each device and the old weights."""
     module = _gradients().module
     names = list(SPECS)
     with xb.edit(module) as editor:
@@ -44,7 +44,7 @@ def _first(module: xb.Module, opcode: str) -> xb.Instruction:
 
 
 def unstable() -> xb.Module:
-    """The step with a softmax of scores a thousand times as large, which does not subtract the largest."""
+    """The step with a softmax of scores a thousand times larger that does not subtract the maximum."""
     module = step()
     weights = _first(module, "exponential")
     with xb.edit(module) as editor, editor.before(weights):
@@ -54,7 +54,7 @@ def unstable() -> xb.Module:
 
 
 def left_out() -> xb.Module:
-    """The step as a text without types on the mesh, with a sum of gradients that leaves one device out."""
+    """The step as text without mesh types, with a sum of gradients that leaves one device out."""
     module = _untyped(step())
     total = module.entry["pvary.14.vjp"]
     with xb.edit(module) as editor:
@@ -66,14 +66,14 @@ _TYPE = re.compile(r', frontend_attributes=\{(?:"[^"]*"|[^"}])*\}')
 
 
 def _untyped(module: xb.Module) -> xb.Module:
-    """The module read from its text, in which the parameters of the entry alone state their types."""
+    """The module read from its text, in which only the entry's parameters state their types."""
     lines = module.to_hlo(metadata=True).splitlines()
     kept = (line if " parameter(" in line or line.startswith("HloModule") else _TYPE.sub("", line) for line in lines)
     return xb.parse_hlo("\n".join(kept))
 
 
 def crossed() -> xb.ModuleGroup:
-    """The step on each device, in a schedule that sums two gradients in the other order on one of them."""
+    """The step on each device, in a schedule that sums two gradients in the opposite order on one of them."""
     module = evolve(_untyped(step()), is_scheduled=True)
     with xb.edit(module) as editor:
         editor.move("pvary.12.vjp", after="pvary.11.vjp")

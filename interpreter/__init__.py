@@ -1,4 +1,9 @@
-"""The interpreter: runs a program on all its devices, each a coroutine over plans of generated Python."""
+"""The interpreter: runs a program on all its devices, each a coroutine over plans of generated Python.
+
+`trace` is imported at its first use, since a run that keeps no trace needs none of it.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from . import ops as ops
 from .compiler.plan import plan_source as plan_source
@@ -13,6 +18,18 @@ from .runtime.run import execute as execute
 from .strict import Finding as Finding
 from .strict import StrictFailure as StrictFailure
 from .strict import StrictReport as StrictReport
-from .tracing import trace as trace
+
+if TYPE_CHECKING:
+    from .tracing import trace as trace
 
 __distribution__ = "xbuild-hlo"  # tells this package from another project's of the same name
+
+
+def __getattr__(name: str) -> Any:
+    """`trace`, imported now and kept."""
+    if name != "trace":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .tracing import trace
+
+    globals()["trace"] = trace
+    return trace

@@ -2,7 +2,6 @@
 
 from . import ops as _ops  # noqa: F401  (the import enters the rules in the tables)
 from . import regions as _regions  # noqa: F401
-from .buffers import BufferShape
 from .kinds import KINDS
 from .notation import parse_program_shape, parse_shape
 from .rules import (
@@ -15,11 +14,13 @@ from .rules import (
     region_parameters,
     require,
 )
-from .types import (
+from .trees import leaves
+from .types import (  # fmt: skip
     COMPLEX_OF,
     COMPONENT,
     PRIMITIVES,
     AnyShape,
+    BufferShape,
     Dims,
     Layout,
     PrimitiveType,
@@ -46,7 +47,6 @@ from .types import (
     f16,
     f32,
     f64,
-    leaves,
     pred,
     primitive_type,
     s1,
@@ -64,7 +64,7 @@ from .types import (
     u16,
     u32,
     u64,
-)  # fmt: skip
+)
 
 # Written out, so that `from shape_inference import *` imports no submodule.
 __all__ = [

@@ -34,13 +34,13 @@ def broadcasting(lhs: Shape, rhs: Shape, broadcast_dimensions: Dims | None = Non
 
 
 def _placed(low: str, small: Shape, high: str, large: Shape, given: Dims | None) -> Dims:
-    """The dimensions of `large` to which the dimensions of `small`, the operand of lower rank, are mapped."""
+    """The dimensions of `large` to which those of `small`, the operand of lower rank, are mapped."""
     identity = tuple(range(small.rank))
     if small.rank == large.rank:
         if given and given != identity:
             refuse(
                 "invalid_attribute",
-                f"{ATTRIBUTE} {list(given)}: at one rank, {small.rank}, only {list(identity)} maps one to the other",
+                f"{ATTRIBUTE} {list(given)}: both ranks are {small.rank}, so only {list(identity)} is possible",
             )
         return identity
     if not given:
@@ -60,8 +60,8 @@ def _unmapped(low: str, small: Shape, high: str, large: Shape) -> None:
     hints = [f"{ATTRIBUTE}={places} fits" for places in islice(fitting, 6)]
     refuse(
         "rank_mismatch",
-        f"{high} is {large}, {low} is {small}: ranks {large.rank} and {small.rank} differ, without {ATTRIBUTE}",
-        *(hints or [f"no {ATTRIBUTE} would fit"]),
+        f"{high} is {large}, {low} is {small}: ranks {large.rank} and {small.rank} differ, and {ATTRIBUTE} is missing",
+        *(hints or [f"no {ATTRIBUTE} fits"]),
     )
 
 
@@ -72,7 +72,7 @@ def _stretched(low: str, small: Shape, placed: Dims, high: str, large: Shape) ->
             refuse(
                 "dimension_mismatch",
                 f"{high} is {large}, {low} is {small}: dimension {dim} of {high} is {extents[dim]}, "
-                f"dimension {source} of {low}, which goes there, is {size}, and neither is 1",
+                f"dimension {source} of {low}, which is mapped to it, is {size}, and neither is 1",
             )
         extents[dim] = size if extents[dim] == 1 else extents[dim]
     return tuple(extents)

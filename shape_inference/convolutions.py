@@ -12,7 +12,7 @@ from attrs import field, frozen
 from .types import Dims
 
 
-def _dims(values: Iterable[Any]) -> Dims:
+def _as_dims(values: Iterable[Any]) -> Dims:
     return tuple(map(index, values))
 
 
@@ -26,13 +26,13 @@ class ConvolutionDimensionNumbers:
 
     input_batch_dimension: int = field(converter=index)
     input_feature_dimension: int = field(converter=index)
-    input_spatial_dimensions: Dims = field(converter=_dims)
+    input_spatial_dimensions: Dims = field(converter=_as_dims)
     kernel_input_feature_dimension: int = field(converter=index)
     kernel_output_feature_dimension: int = field(converter=index)
-    kernel_spatial_dimensions: Dims = field(converter=_dims)
+    kernel_spatial_dimensions: Dims = field(converter=_as_dims)
     output_batch_dimension: int = field(converter=index)
     output_feature_dimension: int = field(converter=index)
-    output_spatial_dimensions: Dims = field(converter=_dims)
+    output_spatial_dimensions: Dims = field(converter=_as_dims)
 
     @property
     def lhs(self) -> Dims:
@@ -53,6 +53,16 @@ class ConvolutionDimensionNumbers:
         """The output's dimensions: batch, feature, spatial."""
         return (self.output_batch_dimension, self.output_feature_dimension, *self.output_spatial_dimensions)
 
+    @property
+    def spatial(self) -> tuple[tuple[int, int, int], ...]:
+        """For each spatial dimension, the one of the input, of the kernel and of the output.
+
+        >>> ConvolutionDimensionNumbers.read("b01f_01io->b01f").spatial
+        ((1, 0, 1), (2, 1, 2))
+        """
+        each = (self.input_spatial_dimensions, self.kernel_spatial_dimensions, self.output_spatial_dimensions)
+        return tuple(zip(*each, strict=True))
+
     @classmethod
     def first(cls, spatial: int) -> ConvolutionDimensionNumbers:
         """Dimension numbers with batch, feature, then spatial dimensions; in the kernel output, then input feature.
@@ -72,7 +82,7 @@ class ConvolutionDimensionNumbers:
             return cls(**given)
         labels = re.fullmatch(r"(\w+)_(\w+)->(\w+)", given) if isinstance(given, str) else None
         if not labels:
-            raise ValueError("letters such as 'bf01_oi01->bf01' are wanted: input, kernel and output")
+            raise ValueError("expected letters such as 'bf01_oi01->bf01', for input, kernel and output")
         (b, f, spatial), (o, i, kernel), (ob, of, output) = map(_roles, labels.groups(), ("bf", "oi", "bf"))
         return cls(b, f, spatial, i, o, kernel, ob, of, output)
 
@@ -80,19 +90,19 @@ class ConvolutionDimensionNumbers:
         return f"{_letters('bf', self.lhs)}_{_letters('oi', self.rhs)}->{_letters('bf', self.output)}"
 
 
-def _roles(labels: str, words: str) -> tuple[int, int, Dims]:
+def _roles(labels: str, letters: str) -> tuple[int, int, Dims]:
     """The dimensions that the two letters label, and the dimensions that the digits 0, 1, ... label."""
-    wanted = sorted([*words, *map(str, range(len(labels) - 2))])
-    if sorted(labels) != wanted:
-        raise ValueError(f"{labels!r} must have each of {', '.join(wanted)} once")
+    expected = sorted([*letters, *map(str, range(len(labels) - 2))])
+    if sorted(labels) != expected:
+        raise ValueError(f"{labels!r} must have each of {', '.join(expected)} exactly once")
     return (
-        labels.index(words[0]),
-        labels.index(words[1]),
-        tuple(labels.index(digit) for digit in sorted(set(labels) - {*words})),
+        labels.index(letters[0]),
+        labels.index(letters[1]),
+        tuple(labels.index(digit) for digit in sorted(set(labels) - {*letters})),
     )
 
 
-def _letters(words: str, dims: Dims) -> str:
+def _letters(letters: str, dims: Dims) -> str:
     """The label of each dimension, in the order of the dimensions."""
-    ordered = sorted(zip(dims, [*words, *map(str, range(len(dims) - 2))], strict=True))
-    return "".join(letter for _, letter in ordered)
+    ordered = sorted(zip(dims, [*letters, *map(str, range(len(dims) - 2))], strict=True))
+    return "".join(label for _, label in ordered)

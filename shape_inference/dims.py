@@ -1,4 +1,4 @@
-"""Checks that shape rules share: of lists of dimension numbers, element types, scalars and signatures."""
+"""Checks that shape rules share: lists of dimension numbers, element types, scalars and signatures."""
 
 from __future__ import annotations
 
@@ -9,57 +9,56 @@ from itertools import zip_longest
 
 import ml_dtypes
 
+from .bounds import MAX_ELEMENTS
 from .rules import refuse
 from .types import AnyShape, Dims, PrimitiveType, ProgramShape, Shape, TokenShape, compatible
 
-MAX_ELEMENTS = 2**63 - 1
-
 
 def array(name: str, shape: AnyShape) -> Shape:
-    """The shape of an operand without its layout; an operand that is no array is refused."""
+    """The shape of an operand without its layout; an operand that is not an array is refused."""
     if type(shape) is not Shape:
-        refuse("not_array", f"{name} is {shape}, which is no array")
+        refuse("not_array", f"{name} is {shape}, which is not an array")
     return shape if shape.layout is None else shape.plain()
 
 
 def alike(operands: Sequence[AnyShape]) -> list[Shape]:
     """The shapes of a list of operands, which must be one or more arrays of the same extents."""
     if not operands:
-        refuse("arity_mismatch", "0 operands; at least 1 is wanted")
-    arrays = [array(operand_name(number, operands), each) for number, each in enumerate(operands)]
-    for number, each in enumerate(arrays):
-        if each.dims != arrays[0].dims:
-            kind = "dimension_mismatch" if each.rank == arrays[0].rank else "rank_mismatch"
-            refuse(kind, f"operands[0] is {arrays[0]}, operands[{number}] is {each}; their extents must be the same")
+        refuse("arity_mismatch", "expected at least 1 operand, got 0")
+    arrays = [array(operand_name(number, operands), operand) for number, operand in enumerate(operands)]
+    for number, shape in enumerate(arrays):
+        if shape.dims != arrays[0].dims:
+            kind = "dimension_mismatch" if shape.rank == arrays[0].rank else "rank_mismatch"
+            refuse(kind, f"operands[0] is {arrays[0]}, operands[{number}] is {shape}; their extents must be the same")
     return arrays
 
 
 def operand_name(number: int, operands: Sequence[AnyShape]) -> str:
-    """The name of an operand in messages: `operand` where the op has only one, else `operands[number]`."""
+    """The name of an operand in messages: `operand` if the op has only one, else `operands[number]`."""
     return "operand" if len(operands) == 1 else f"operands[{number}]"
 
 
 def scalar(name: str, shape: AnyShape) -> Shape:
-    found = array(name, shape)
-    if found.dims:
-        refuse("non_scalar", f"{name} is {found}, which is no scalar")
-    return found
+    scalar_shape = array(name, shape)
+    if scalar_shape.dims:
+        refuse("non_scalar", f"{name} is {scalar_shape}; expected a scalar")
+    return scalar_shape
 
 
 def token(name: str, shape: AnyShape) -> TokenShape:
     if not isinstance(shape, TokenShape):
-        refuse("token_expected", f"{name} is {shape}, and a token[] is wanted", "xb.after_all(builder=b) makes a token")
+        refuse("token_expected", f"{name} is {shape}; expected a token[]", "xb.after_all(builder=b) makes a token")
     return shape
 
 
-def element_type(name: str, shape: Shape, allowed: Collection[PrimitiveType], words: str) -> None:
+def element_type(name: str, shape: Shape, allowed: Collection[PrimitiveType], description: str) -> None:
     if shape.dtype not in allowed:
-        refuse("element_type_unsupported", f"{name} is {shape}: element type {shape.dtype} is not {words}")
+        refuse("element_type_unsupported", f"{name} is {shape}: element type {shape.dtype} is not {description}")
 
 
 def integer(name: str, shape: Shape) -> None:
     if not shape.dtype.is_integer:
-        refuse("element_type_unsupported", f"{name} is {shape}: element type {shape.dtype} is not integer")
+        refuse("element_type_unsupported", f"{name} is {shape}: element type {shape.dtype} is not an integer type")
 
 
 def same_type(first: str, a: Shape, second: str, b: Shape, *, mixed_floats: bool = False) -> PrimitiveType:
@@ -70,36 +69,39 @@ def same_type(first: str, a: Shape, second: str, b: Shape, *, mixed_floats: bool
         refuse(
             "element_type_mismatch",
             f"{first} is {a}, {second} is {b}: element types {a.dtype} and {b.dtype} differ",
-            f"xb.convert({second}, xb.{a.dtype}) makes them the same",
+            f"xb.convert({second}, xb.{a.dtype}) makes them equal",
         )
     return wider(a.dtype, b.dtype)
 
 
 def wider(a: PrimitiveType, b: PrimitiveType) -> PrimitiveType:
-    """The float type of greater range, or of greater precision where ranges are equal; `a` where both are equal."""
-    return b if _reach(b) > _reach(a) else a
+    """The float type of greater range, or of greater precision if the ranges are equal; `a` if both are equal."""
+    return b if _range_and_precision(b) > _range_and_precision(a) else a
 
 
 @functools.cache
-def _reach(of: PrimitiveType) -> tuple[int, int]:
+def _range_and_precision(of: PrimitiveType) -> tuple[int, int]:
     finest = ml_dtypes.finfo(of.dtype)  # type: ignore[no-untyped-call]
     return math.frexp(float(finest.max))[1], int(finest.nmant)
 
 
 def limits(of: PrimitiveType) -> tuple[int, int]:
-    """The least and the greatest value of an integer type."""
+    """The smallest and the largest value of an integer type."""
     if of.kind == "unsigned":
         return 0, 2**of.bits - 1
     return -(2 ** (of.bits - 1)), 2 ** (of.bits - 1) - 1
 
 
-def legal(rank: int) -> str:
-    return f"legal are 0..{rank - 1} for rank {rank}" if rank else "rank 0 has no dimension"
+def legal_dimensions(rank: int) -> str:
+    return f"expected 0..{rank - 1} for rank {rank}" if rank else "rank 0 has no dimensions"
 
 
 def dimension(attribute: str, dim: int, name: str, shape: Shape) -> int:
     if not 0 <= dim < shape.rank:
-        refuse("dimension_out_of_range", f"{attribute} names dimension {dim} of {name} {shape}; {legal(shape.rank)}")
+        refuse(
+            "dimension_out_of_range",
+            f"{attribute} names dimension {dim} of {name} {shape}; {legal_dimensions(shape.rank)}",
+        )
     return dim
 
 
@@ -109,11 +111,11 @@ def dimensions(attribute: str, dims: Dims, name: str, shape: Shape, *, ascending
         if not 0 <= dim < shape.rank:
             refuse(
                 "dimension_out_of_range",
-                f"{attribute} {list(dims)} names dimension {dim} of {name} {shape}; {legal(shape.rank)}",
+                f"{attribute} {list(dims)} names dimension {dim} of {name} {shape}; {legal_dimensions(shape.rank)}",
             )
     distinct(attribute, dims)
     if ascending and list(dims) != sorted(dims):
-        refuse("bad_order", f"{attribute} {list(dims)} is not in ascending order", f"{sorted(dims)} is")
+        refuse("bad_order", f"{attribute} {list(dims)} is not in ascending order", f"{sorted(dims)} is in order")
     return dims
 
 
@@ -127,7 +129,8 @@ def permutation(attribute: str, dims: Dims, name: str, shape: Shape) -> None:
     if sorted(dims) != list(range(shape.rank)):
         refuse(
             "not_permutation",
-            f"{attribute} {list(dims)} is no permutation of the dimensions {list(range(shape.rank))} of {name} {shape}",
+            f"{attribute} {list(dims)} is not a permutation of the dimensions {list(range(shape.rank))} of {name} "
+            f"{shape}",
         )
 
 
@@ -146,43 +149,43 @@ def sizes(attribute: str, values: Dims, dtype: PrimitiveType | None = None) -> N
 
 
 def dynamic_of(dims: int, flags: Iterable[bool]) -> tuple[bool, ...]:
-    """The flags of dynamic dimensions as a tuple, which is () where no dimension is dynamic."""
-    kept = tuple(flags)
-    return kept if any(kept) else ()
+    """The flags of dynamic dimensions as a tuple; () if no dimension is dynamic."""
+    dynamic = tuple(flags)
+    return dynamic if any(dynamic) else ()
 
 
-def called_with(role: str, region: ProgramShape, operands: Sequence[AnyShape], what: str = "operand") -> None:
+def check_call(role: str, region: ProgramShape, operands: Sequence[AnyShape], what: str = "operand") -> None:
     """Refuse a called computation whose parameter shapes differ from the shapes of the operands."""
-    arity(role, region, len(operands), f"({', '.join(map(repr, operands))})")
+    check_arity(role, region, len(operands), f"({', '.join(map(repr, operands))})")
     for number, (parameter, operand) in enumerate(zip(region.parameters, operands, strict=True)):
         if not compatible(parameter, operand):
             refuse(
                 "signature_mismatch",
                 f"{role} takes {parameter} as parameter {number}, {what} {number} is {operand}"
-                f"{differing(parameter, operand)}",
+                f"{first_difference(parameter, operand)}",
             )
 
 
-def arity(role: str, region: ProgramShape, expected: int, wanted: str) -> None:
+def check_arity(role: str, region: ProgramShape, expected: int, arguments: str) -> None:
     if len(region.parameters) != expected:
         refuse(
             "arity_mismatch",
-            f"{role} has {len(region.parameters)} parameters, {expected} are wanted: it is {region}, "
-            f"called with {wanted}",
+            f"{role} has {len(region.parameters)} parameters, expected {expected}: it is {region}, "
+            f"called with {arguments}",
         )
 
 
-def gives(role: str, region: ProgramShape, expected: AnyShape, why: str) -> None:
+def check_result(role: str, region: ProgramShape, expected: AnyShape, why: str) -> None:
     """Refuse a called computation whose result shape differs from the expected shape."""
     if not compatible(region.result, expected):
         refuse(
             "signature_mismatch",
-            f"{role} gives {region.result}, {why} {expected}{differing(region.result, expected)}",
+            f"{role} returns {region.result}, {why} {expected}{first_difference(region.result, expected)}",
         )
 
 
-def differing(a: AnyShape, b: AnyShape) -> str:
-    """The first difference of two tuple shapes as text; the empty text where one of the shapes is no tuple."""
+def first_difference(a: AnyShape, b: AnyShape) -> str:
+    """The first difference of two tuple shapes as text; empty if one of the shapes is not a tuple."""
     if isinstance(a, Shape | TokenShape) or isinstance(b, Shape | TokenShape):
         return ""
     for index, (left, right) in enumerate(zip_longest(a.elements, b.elements)):

@@ -1,4 +1,4 @@
-"""Constants whose elements HLO text leaves out, as `{...}`."""
+"""Constants whose elements HLO text omits, as `{...}`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HINT = "print in full: --xla_dump_large_constants, or print_large_constants=True
 
 @frozen(eq=False)
 class ElidedArray:
-    """Element type and extents of an array whose elements HLO text leaves out; access to the elements is refused.
+    """Element type and extents of an array whose elements HLO text omits; access to the elements is refused.
 
     Two elided arrays are equal only if they are the same object, since their elements are unknown.
     """
@@ -43,12 +43,12 @@ class ElidedArray:
 
 
 def refuse_elided(array: ElidedArray, name: str = "", source: object = None) -> NoReturn:
-    """Refuse access to elements that the text leaves out; the message has the constant's name and line if known."""
+    """Refuse access to elements that the text omits; the message has the constant's name and line if known."""
     of = f" of %{name}" + (f" at {source}" if source else "") if name else ""
     extents = ",".join(map(str, array.shape))
     what = f"{array.element_type}[{extents}]"
     refuse(
         "elided_constant",
-        f"the elements{of} ({what}) are left out of the text, as {{...}}; {HINT} [elided_constant]",
+        f"the elements{of} ({what}) are omitted from the text, as {{...}}; {HINT} [elided_constant]",
         HINT,
     )

@@ -144,8 +144,8 @@ def _bytes(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        ways = (("surrogateescape" if 0xDC80 <= ord(each) <= 0xDCFF else "surrogatepass", each) for each in text)
-        return b"".join(each.encode("utf-8", way) for way, each in ways)
+        ways = (("surrogateescape" if 0xDC80 <= ord(letter) <= 0xDCFF else "surrogatepass", letter) for letter in text)
+        return b"".join(letter.encode("utf-8", way) for way, letter in ways)
 
 
 def mlir_string(text: str) -> str:
@@ -196,7 +196,8 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     return bytes([int(byte, 16) if byte else int(octal, 8) & 255])
 
 
-_IN_KEPT = re.compile(r'"(?:[^"\\]++|\\.)*+"|[^\n\t -~]', re.DOTALL)
+# A string that is never closed goes on to the end, so that its quotes are not tried one by one.
+_IN_KEPT = re.compile(r'"(?:[^"\\]++|\\.)*+("?)|[^\n\t -~]', re.DOTALL)
 
 
 def hlo_kept(text: str) -> str:
@@ -207,7 +208,8 @@ def hlo_kept(text: str) -> str:
 def _in_kept(match: re.Match[str]) -> str:
     found = match[0]
     if found[0] == '"':
-        return found if found.isprintable() else '"' + "".join(map(_in_string, found[1:-1])) + '"'
+        end = len(found) - len(match[1])
+        return found if found.isprintable() else '"' + "".join(map(_in_string, found[1:end])) + match[1]
     return " " if found == "\r" else _in_string(found)
 
 
@@ -217,10 +219,9 @@ def _in_string(letter: str) -> str:
 
 
 def policy(*scripts: str) -> str:
-    """The <meta> element of a content security policy that allows these scripts alone and no network request."""
+    """The <meta> element of a content security policy that allows only these scripts and no network request."""
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
-    # The scripts themselves do not use eval; browser automation, as in the tests, does.
-    sources = " ".join([*(f"'sha256-{digest}'" for digest in digests), "'unsafe-eval'"])
+    sources = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     scripts_only = ("default-src 'none'", f"script-src {sources}")
     rules = (*scripts_only, "style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'")
     return f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(rules)}">'

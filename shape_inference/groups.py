@@ -13,7 +13,7 @@ Pairs = Sequence[tuple[int, int]]
 
 def positive(attribute: str, value: int) -> None:
     if value <= 0:
-        refuse("non_positive", f"{attribute}={value}, and at least 1 is wanted")
+        refuse("non_positive", f"{attribute}={value}; expected at least 1")
 
 
 def divisible(operand: Shape, attribute: str, dim: int, count: str, parts: int) -> None:
@@ -28,16 +28,25 @@ def divisible(operand: Shape, attribute: str, dim: int, count: str, parts: int) 
 def check_groups(
     groups: Groups, channel_id: int | None, global_ids: bool, attribute: str | None = None, size: int | None = None
 ) -> None:
-    """Refuse empty groups, repeated ids, negative ids, and groups of another size than the op demands.
+    """Refuse empty groups, repeated ids, negative ids, and groups of a different size than the op demands.
 
     A channel_id of 0 or less counts as no channel.
     """
     is_across = channel_id is not None and channel_id > 0
     if global_ids and not is_across:
-        given = "without channel_id" if channel_id is None else f"with channel_id={channel_id}, which is none"
-        refuse("invalid_attribute", f"use_global_device_ids=True {given}; the ids of the groups would be replicas")
+        channel = (
+            "without channel_id" if channel_id is None else f"with channel_id={channel_id}, which is not a channel"
+        )
+        refuse(
+            "invalid_attribute",
+            f"use_global_device_ids=True {channel}; the ids of the groups would be replicas",
+            "channel_id=1 makes them devices; each collective has a channel_id of its own",
+        )
     if global_ids and not groups:
-        refuse("invalid_group", "use_global_device_ids=True with no replica_groups; the ids of all devices are wanted")
+        refuse(
+            "invalid_group",
+            "use_global_device_ids=True without replica_groups; expected groups of the ids of all devices",
+        )
     shown = [list(group) for group in groups]
     seen: set[int] = set()
     for number, group in enumerate(groups):
@@ -45,7 +54,7 @@ def check_groups(
             refuse("invalid_group", f"replica_groups {shown}: group {number} is empty")
         for replica in group:
             if replica < 0 or replica in seen:
-                problem = "negative" if replica < 0 else "named twice"
+                problem = "negative" if replica < 0 else "listed twice"
                 refuse("invalid_group", f"replica_groups {shown}: replica {replica} is {problem}")
             seen.add(replica)
         if attribute and not is_across and len(group) != size:
@@ -55,7 +64,8 @@ def check_groups(
         if attribute and len(group) != len(groups[0]):
             refuse(
                 "invalid_group",
-                f"replica_groups {shown}: groups of {len(groups[0])} and {len(group)} members; all must be of one size",
+                f"replica_groups {shown}: groups of {len(groups[0])} and {len(group)} members; "
+                "all must have the same size",
             )
 
 
@@ -67,19 +77,19 @@ def check_pairs(pairs: Pairs, attribute: str = "source_target_pairs") -> None:
         for pair in pairs:
             device = pair[place]
             if device < 0 or device in seen:
-                problem = "negative" if device < 0 else "named twice"
+                problem = "negative" if device < 0 else "listed twice"
                 refuse("invalid_group", f"{attribute} {shown}: {role} {device} is {problem}")
             seen.add(device)
 
 
 def check_replica_group_ids(ids: Dims, num_replicas: int | None) -> Groups:
-    """The groups of CrossReplicaSum's replica_group_ids, which give the group number of each replica."""
+    """The groups of CrossReplicaSum's replica_group_ids, which are the group numbers of the replicas."""
     if num_replicas is not None and len(ids) != num_replicas:
         refuse(
             "invalid_group",
-            f"replica_group_ids {list(ids)} has {len(ids)} ids, and there are {num_replicas} replicas; each has one",
+            f"replica_group_ids {list(ids)} has {len(ids)} ids for {num_replicas} replicas; expected one for each",
         )
-    return tuple(tuple(replica for replica, each in enumerate(ids) if each == group) for group in sorted(set(ids)))
+    return tuple(tuple(replica for replica, number in enumerate(ids) if number == group) for group in sorted(set(ids)))
 
 
 def check_equal_groups(groups: Groups) -> None:
@@ -89,5 +99,5 @@ def check_equal_groups(groups: Groups) -> None:
             refuse(
                 "invalid_group",
                 f"replica_groups {[list(each) for each in groups]}: {list(groups[0])} has {len(groups[0])} members, "
-                f"{list(group)} has {len(group)}; all must be of one size",
+                f"{list(group)} has {len(group)}; all must have the same size",
             )

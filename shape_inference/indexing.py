@@ -20,7 +20,7 @@ class IndexNames:
 
     indices: str
     index_map: str
-    left_out: str
+    excluded: str
     batching: str
     indices_batching: str
 
@@ -31,8 +31,8 @@ def check_vectors(names: IndexNames, indices: Shape, index_vector_dim: int) -> N
     if not 0 <= index_vector_dim <= indices.rank:
         refuse(
             "dimension_out_of_range",
-            f"index_vector_dim={index_vector_dim} for {names.indices} {indices}; legal are 0..{indices.rank}, and "
-            f"{indices.rank} makes each element a vector",
+            f"index_vector_dim={index_vector_dim} for {names.indices} {indices}; expected 0..{indices.rank}, "
+            f"and {indices.rank} makes each element an index vector",
         )
 
 
@@ -53,14 +53,14 @@ def check_index_map(names: IndexNames, index_map: Dims, index_vector_dim: int, i
     dims.dimensions(names.index_map, index_map, "operand", operand)
 
 
-def check_left_out(
-    names: IndexNames, left_out: Dims, batching: Dims, indices_batching: Dims, index_map: Dims, operand: Shape
+def check_excluded(
+    names: IndexNames, excluded: Dims, batching: Dims, indices_batching: Dims, index_map: Dims, operand: Shape
 ) -> None:
-    """Refuse unordered or repeated dimensions left out of slices, and batching dimensions in the index map."""
-    dims.dimensions(names.left_out, left_out, "operand", operand, ascending=True)
+    """Refuse unordered or repeated dimensions excluded from slices, and batching dimensions in the index map."""
+    dims.dimensions(names.excluded, excluded, "operand", operand, ascending=True)
     dims.dimensions(names.batching, batching, "operand", operand, ascending=True)
     if batching:
-        dims.distinct(f"{names.left_out} and {names.batching}", left_out + batching)
+        dims.distinct(f"{names.excluded} and {names.batching}", excluded + batching)
         dims.distinct(f"{names.index_map} and {names.batching}", index_map + batching)
     if len(batching) != len(indices_batching):
         refuse(
@@ -79,7 +79,7 @@ def check_pairs(
         refuse(
             "invalid_attribute",
             f"{names.indices_batching} {list(indices_batching)} has dimension index_vector_dim={index_vector_dim}, "
-            "where the vectors lie",
+            "along which the index vectors lie",
         )
     for left, right in zip(batching, indices_batching, strict=True):
         if operand.dims[left] != indices.dims[right]:
@@ -91,13 +91,13 @@ def check_pairs(
             )
 
 
-def merged(placed: Dims, values: Iterable[Entry], others: Iterable[Entry]) -> tuple[Entry, ...]:
-    """A list with `values` at the dimensions `placed` (ascending) and `others` at all other dimensions."""
+def merge_dimensions(placed: Dims, values: Iterable[Entry], others: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The entries `values` at the dimensions `placed` (ascending), and `others` at all other dimensions."""
     first, second = list(values), list(others)
     mine, rest = iter(first), iter(second)
     return tuple(next(mine) if dim in placed else next(rest) for dim in range(len(first) + len(second)))
 
 
 def last_dimension(name: str, indices: AnyShape) -> int:
-    """The default index_vector_dim: the last dimension of the index array, or 0 where it is a scalar."""
+    """The default index_vector_dim: the last dimension of the index array, or 0 if it is a scalar."""
     return max(dims.array(name, indices).rank - 1, 0)

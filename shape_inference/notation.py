@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from .buffers import BufferShape
+from .bounds import DEEPEST_TUPLE, MAX_EXTENT, MAX_RANK
 from .rules import XbuildError
-from .tuple_sizes import DEEPEST_TUPLE
-from .types import PRIMITIVES, AnyShape, Layout, ProgramShape, Shape, TupleShape, array_shape, token
+from .types import PRIMITIVES, AnyShape, BufferShape, Layout, ProgramShape, Shape, TupleShape, array_shape, token
 
 BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?s:.*?)\*/)*+")
 """White space and comments, which HLO text may have between any two tokens."""
@@ -17,9 +16,6 @@ _TOKEN = re.compile(r"->|[A-Za-z_]\w*+|<=[ \t\r\n]*+-?\d++|-?\d++|[()\[\],]", re
 _NAMED = re.compile(r"[A-Za-z_]\w*+", re.ASCII)
 _EXTENT = re.compile(r"(<=)?[ \t\r\n]*+(-?\d++)", re.ASCII)
 _LAYOUT = re.compile(r"\{([ \t\r\n,\d]*+)(?::((?:[^{}]++|\{[^{}]*+\})*+))?\}", re.ASCII)
-
-MAX_EXTENT = 2**63 - 1
-MAX_RANK = 64  # the limit of NumPy
 
 
 class NotAShape(ValueError):
@@ -58,7 +54,7 @@ def parse_program_shape(text: str) -> ProgramShape:
 
 
 def shape_at(text: str, place: int) -> tuple[AnyShape, int]:
-    """The shape that begins at a position of a longer text, and the position where the shape ends.
+    """The shape that begins at a position of a longer text, and the position at which the shape ends.
 
     >>> shape_at("x = f32[2]{0} negate(y)", 4)
     (f32[2]{0}, 13)
@@ -88,9 +84,9 @@ class _Reader:
         self._look()
         return taken
 
-    def expect(self, wanted: str) -> None:
-        if self.ahead != wanted:
-            self.refuse(f"{_told(self.ahead)} where {_told(wanted)} is wanted")
+    def expect(self, token_text: str) -> None:
+        if self.ahead != token_text:
+            self.refuse(f"expected {_quoted(token_text)}, got {_quoted(self.ahead)}")
         self.take()
 
     def refuse(self, fact: str) -> NoReturn:
@@ -103,7 +99,7 @@ class _Reader:
         if name == "b":
             return self._buffer()
         if name != "token" and name not in PRIMITIVES:
-            self.refuse(f"{_told(name)} is no element type")
+            self.refuse(f"{_quoted(name)} is not an element type")
         self.take()
         self.expect("[")
         extents = self._extents()
@@ -118,7 +114,7 @@ class _Reader:
         self.expect("(")
         place, array = self.place, self.shape()
         if type(array) is not Shape:
-            raise NotAShape(self.text, f"a buffer is of an array, and {array} stands here", place)
+            raise NotAShape(self.text, f"a buffer holds an array, got {array}", place)
         self.expect(")")
         return BufferShape(array.dtype, array.dims, array.dynamic, array.layout)
 
@@ -155,10 +151,10 @@ class _Reader:
     def _extent(self) -> tuple[int, bool]:
         match = _EXTENT.fullmatch(self.ahead)
         if not match:
-            self.refuse(f"{_told(self.ahead)} is no extent")
+            self.refuse(f"{_quoted(self.ahead)} is not an extent")
         digits = match[2]
         if len(digits) > 400 or not 0 <= int(digits) <= MAX_EXTENT:
-            self.refuse(f"{digits[:24]}{'...' * (len(digits) > 24)} is no extent; 0..2^63-1 are")
+            self.refuse(f"{digits[:24]}{'...' * (len(digits) > 24)} is not an extent; expected 0..2^63-1")
         self.take()
         return int(digits), bool(match[1])
 
@@ -166,9 +162,12 @@ class _Reader:
         dims = tuple([size for size, _ in extents])
         dynamic = tuple([is_bound for _, is_bound in extents])
         layout = self._layout(len(dims)) if self.ahead == "{" else None
-        if layout is None and not any(dynamic):
-            return array_shape(PRIMITIVES[name], dims)
-        return Shape(PRIMITIVES[name], dims, dynamic if any(dynamic) else (), layout)
+        try:
+            if layout is None and not any(dynamic):
+                return array_shape(PRIMITIVES[name], dims)
+            return Shape(PRIMITIVES[name], dims, dynamic if any(dynamic) else (), layout)
+        except XbuildError as error:
+            self.refuse(error.message)
 
     def _layout(self, rank: int) -> Layout | None:
         """The layout in braces; in longer text, braces without a number or a colon, such as `{}`, are no layout."""
@@ -178,15 +177,15 @@ class _Reader:
         words = match[1].split(",") if match[1].strip() else []
         order = [word.strip() for word in words]
         if not all(re.fullmatch(r"\d{1,3}", word, re.ASCII) for word in order):
-            self.refuse(f"{match[0][:80]!r} is no layout")
+            self.refuse(f"{match[0][:80]!r} is not a layout")
         dims = tuple(map(int, order))
         if sorted(dims) != list(range(rank)):
-            self.refuse(f"layout {{{','.join(order)}}} is no order of the {rank} dimensions")
+            self.refuse(f"layout {{{','.join(order)}}} is not an order of the {rank} dimensions")
         self.end = match.end()
         self._look()
         return Layout(dims, (match[2] or "").strip())
 
 
-def _told(word: str) -> str:
-    """A token as a message quotes it; `the end` for the empty token."""
+def _quoted(word: str) -> str:
+    """A token as messages quote it; `the end` for the empty token."""
     return repr(word) if word else "the end"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .rules import region_parameters
-from .slices import sliced
+from . import dims
+from .rules import refuse, region_parameters
 from .types import AnyShape, Shape
 
 
@@ -41,7 +41,7 @@ def scan(
     operands: Sequence[AnyShape], *, dimension: int, num_carries: int, to_apply: Any, **attributes: Any
 ) -> dict[str, Any]:
     inputs = max(len(operands) - num_carries, 0)
-    return {"to_apply": (*sliced(operands[:inputs], dimension), *operands[inputs:])}
+    return {"to_apply": (*scan_slices(operands[:inputs], dimension), *operands[inputs:])}
 
 
 @region_parameters
@@ -105,3 +105,17 @@ def sort(operands: Sequence[AnyShape], *, to_apply: Any, **attributes: Any) -> d
 @region_parameters
 def map(operands: Sequence[AnyShape], *, to_apply: Any, **attributes: Any) -> dict[str, Any]:
     return {"to_apply": _scalars(operands)}
+
+
+def scan_slices(inputs: Sequence[AnyShape], dimension: int) -> list[Shape]:
+    """The shapes of the inputs without the scanned dimension."""
+    slices = []
+    for number, operand in enumerate(inputs):
+        shape = dims.array(f"operands[{number}]", operand)
+        if not shape.dims:
+            refuse("rank_too_small", f"operands[{number}] is {shape}, which has no dimension to scan along")
+        dims.dimension("dimension", dimension, f"operands[{number}]", shape)
+        kept_dims = [dim for dim in range(shape.rank) if dim != dimension]
+        flags = dims.dynamic_of(len(kept_dims), (shape.dynamic[dim] for dim in kept_dims if shape.dynamic))
+        slices.append(Shape(shape.dtype, tuple(shape.dims[dim] for dim in kept_dims), flags))
+    return slices

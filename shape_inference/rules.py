@@ -1,4 +1,4 @@
-"""`RuleTable`, a table from opcode to rule, and the errors that rules raise."""
+"""`Table` and `RuleTable`, tables from opcode to entry or rule, and the errors that rules raise."""
 
 from __future__ import annotations
 
@@ -9,14 +9,56 @@ from typing import Any, NoReturn, TypeVar
 from .escaping import Harmless, printable
 from .kinds import KINDS
 
+Entry = TypeVar("Entry")
 Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+
+MOST_SAID = 8000
+"""The characters of a message, in which the types of a hostile program may be very long; the rest is left out."""
 
 
 class MissingRule(LookupError):
     """The error for an opcode that has no rule in a table."""
 
 
-class RuleTable(dict[str, Callable[..., Any]]):
+class Table(dict[str, Entry]):
+    """A table from opcode to what one reading has for it; an entry stays as it is entered, and is entered once.
+
+    Raises ValueError for a second entry of an opcode, MissingRule for an opcode without one, and TypeError where an
+    entry is removed.
+
+    >>> words = Table("word")
+    >>> words.enter("add", "plus")
+    >>> words["add"]
+    'plus'
+    """
+
+    def __init__(self, reading: str) -> None:
+        super().__init__()
+        self.reading = reading
+
+    def __setitem__(self, opcode: str, entry: Entry) -> None:
+        if opcode in self:
+            raise ValueError(f"{opcode} has two {self.reading} rules")
+        super().__setitem__(opcode, entry)
+
+    enter = __setitem__
+
+    def update(self, *entries: Any, **named: Any) -> None:
+        """Enter the entries of a mapping."""
+        for opcode, entry in dict(*entries, **named).items():
+            self[opcode] = entry
+
+    def __missing__(self, opcode: str) -> NoReturn:
+        raise MissingRule(f"{opcode} has no {self.reading} rule")
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(f"the table of {self.reading} rules keeps its entries")
+
+    __delitem__ = pop = popitem = clear = setdefault = __ior__ = _refuse
+
+
+class RuleTable(Table[Callable[..., Any]]):
     """A table from opcode to function; used as a decorator, the table enters the function under its name.
 
     >>> cost = RuleTable("cost")
@@ -26,21 +68,9 @@ class RuleTable(dict[str, Callable[..., Any]]):
     (('lhs', 'rhs'), ())
     """
 
-    def __init__(self, reading: str) -> None:
-        super().__init__()
-        self.reading = reading
-
     def __call__(self, rule: Rule) -> Rule:
         self.enter(rule.__name__.strip("_"), rule)
         return rule
-
-    def enter(self, opcode: str, rule: Callable[..., Any]) -> None:
-        if opcode in self:
-            raise ValueError(f"{opcode} has two {self.reading} rules")
-        self[opcode] = rule
-
-    def __missing__(self, opcode: str) -> NoReturn:
-        raise MissingRule(f"{opcode} has no {self.reading} rule")
 
     def signature(self, opcode: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of an op's operands and of its attributes, from the parameters of its rule."""
@@ -57,6 +87,7 @@ class XbuildError(Harmless, ValueError):
 
     def __init__(self, kind: str, message: str, hints: Iterable[str] = ()) -> None:
         assert kind in KINDS, kind
+        message = message if len(message) <= MOST_SAID else f"{message[: MOST_SAID - 3]}..."
         super().__init__(message)
         self.kind, self.message = kind, message
         self.hints = (hints,) if isinstance(hints, str) else tuple(hints)
@@ -64,7 +95,7 @@ class XbuildError(Harmless, ValueError):
 
     def __str__(self) -> str:
         """The message, with the hints that it does not quote already; a report has all of them."""
-        hints = () if self.explained else (each for each in self.hints if each not in self.message)
+        hints = () if self.explained else (hint for hint in self.hints if hint not in self.message)
         return "\n".join([super().__str__(), *(f"  hint: {printable(hint)}" for hint in hints)])
 
 

@@ -1,4 +1,12 @@
-"""Element types, shapes of arrays, tuples and tokens, and signatures of computations."""
+"""Element types, shapes of arrays, tuples, tokens and buffers, and signatures of computations.
+
+Sections:
+
+    Token shape
+    Extents of an array as a sequence
+    Element types, array and tuple shapes, signatures of computations
+    Buffer shape
+"""
 
 from __future__ import annotations
 
@@ -6,15 +14,83 @@ import functools
 import math
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import ml_dtypes
 import numpy as np
 from attrs import field, frozen
 
-from .extents import Extents, comparable_with_extents
-from .tokens import TokenShape as TokenShape
-from .tuple_sizes import DEEPEST_TUPLE, MOST_LEAVES, refuse_size
+from .bounds import DEEPEST_TUPLE, MAX_ELEMENTS, MAX_RANK, MOST_LEAVES, check_array, refuse_tuple
+from .rules import refuse
+
+# ----------------------------------------------------------------------------
+# Token shape
+
+
+@frozen(repr=False)
+class TokenShape:
+    """The shape of a token, a value without elements that orders side effects."""
+
+    def __repr__(self) -> str:
+        return "token[]"
+
+    @property
+    def bytes(self) -> int:
+        return 0
+
+    def plain(self) -> TokenShape:
+        return self
+
+
+# ----------------------------------------------------------------------------
+# Extents of an array as a sequence
+#
+# As NumPy's shape is one.
+
+
+class Extents:
+    """Base of Shape: length, iteration and indexing are those of its extents, if none is dynamic."""
+
+    __slots__ = ()
+    dims: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.dims)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, dim: Any) -> Any:
+        """The extent of a dimension, or those of a slice."""
+        return self._known()[dim]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._known())
+
+    def _known(self: Any) -> tuple[int, ...]:
+        if self.is_dynamic:
+            hint = "x.shape.dims are bounds, xb.get_dimension_size(x, dimension) is the extent of the run"
+            raise TypeError(f"{self} has a dynamic dimension: {hint}")
+        return self.dims  # type: ignore[no-any-return]
+
+    def __array__(self, *arguments: Any, **keywords: Any) -> Any:
+        raise TypeError(f"{self} is a shape, and no array; x.shape.dims are its extents")
+
+
+def comparable_with_extents(shape_class: Any) -> None:
+    """Let `==` compare a shape with a tuple or list, which has no element type, by the extents; hashes stay."""
+    same = shape_class.__eq__
+
+    def equal(self: Any, other: Any) -> Any:
+        if isinstance(other, tuple | list):
+            return not self.is_dynamic and self.dims == tuple(other)
+        return same(self, other)
+
+    shape_class.__eq__ = equal
+
+
+# ----------------------------------------------------------------------------
+# Element types, array and tuple shapes, signatures of computations
 
 Dims: TypeAlias = tuple[int, ...]
 
@@ -35,7 +111,19 @@ class PrimitiveType:
     dtype: np.dtype[Any]
 
     def __getitem__(self, dims: int | Sequence[int]) -> Shape:
-        return array_shape(self, (dims,) if isinstance(dims, int) else tuple(dims))
+        extents = tuple(dims) if isinstance(dims, Iterable) and not isinstance(dims, str) else (dims,)
+        try:
+            if not extents or min(extents) >= 0:
+                return array_shape(self, extents)
+        except TypeError:
+            pass
+        return _refuse_extents(self, extents)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> NoReturn:
+        raise TypeError(
+            f"xb.{self} is an element type, not a function: a number beside a value takes its type (x * 3), "
+            f"x.astype(xb.{self}) converts a value, xb.{self}[2, 3] is the shape of an array"
+        )
 
     def __repr__(self) -> str:
         return self.name
@@ -55,7 +143,7 @@ class PrimitiveType:
 
     @property
     def is_native(self) -> bool:
-        """Whether the type is one of NumPy itself, not of ml_dtypes."""
+        """Whether NumPy itself has the type, rather than ml_dtypes."""
         return self.dtype.isbuiltin == 1
 
 
@@ -110,7 +198,7 @@ COMPLEX_OF = {f32: c64, f64: c128}
 
 
 def primitive_type(dtype: Any) -> PrimitiveType:
-    """The element type of an HLO name, a NumPy dtype or a dtype-like object; raises TypeError where XLA has none."""
+    """The element type of an HLO name, a NumPy dtype or a dtype-like object; raises TypeError if XLA has none."""
     if isinstance(dtype, PrimitiveType):
         return dtype
     if isinstance(dtype, str) and dtype in PRIMITIVES:
@@ -148,6 +236,8 @@ class Shape(Extents):
     (f32[2,3], s8[<=4], f32[2,3]{1,0})
 
     As NumPy's shape it is a sequence of its extents: `rows, columns = shape`, `shape[0]`, `shape == (2, 3)`.
+    Raises ShapeError (overflow) for more than 64 dimensions or 2^63-1 elements, or for an empty array of more than
+    2^59-1 elements without its extents of 0, which NumPy cannot make in every type.
 
     Source: xla_data.proto, ShapeProto.
     """
@@ -156,6 +246,10 @@ class Shape(Extents):
     dims: Dims = field(default=(), converter=_extents)
     dynamic: tuple[bool, ...] = ()
     layout: Layout | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if len(self.dims) > MAX_RANK or math.prod(self.dims) > MAX_ELEMENTS or 0 in self.dims:
+            check_array(self.dims)
 
     @property
     def rank(self) -> int:
@@ -168,7 +262,7 @@ class Shape(Extents):
 
     @property
     def bytes(self) -> int:
-        """The bytes of the elements in NumPy, where a type of less than 8 bits takes one byte."""
+        """The size of the elements in bytes as NumPy stores them: a type of less than 8 bits takes one byte."""
         return self.size * self.dtype.dtype.itemsize
 
     @property
@@ -183,7 +277,7 @@ class Shape(Extents):
         return Shape(dtype, self.dims, self.dynamic) if self.dynamic else array_shape(dtype, self.dims)
 
     def bound(self, dim: int) -> str:
-        """The extent of a dimension in HLO text: `4`, or `<=4` where 4 is only a bound."""
+        """The extent of a dimension in HLO text: `4`, or `<=4` if 4 is only a bound."""
         return f"{'<=' * (bool(self.dynamic) and self.dynamic[dim])}{self.dims[dim]}"
 
     def __repr__(self) -> str:
@@ -194,9 +288,27 @@ class Shape(Extents):
 comparable_with_extents(Shape)
 
 
+def _refuse_extents(dtype: PrimitiveType, extents: tuple[Any, ...]) -> NoReturn:
+    """Refuse extents of which one is no integer, or negative."""
+    shape = f"{dtype}[{', '.join(map(repr, extents))}]"
+    for dim, extent in enumerate(extents):
+        if not hasattr(extent, "__index__"):
+            raise TypeError(
+                f"{shape}: the extent of dimension {dim} is {extent!r}, expected an integer; extents are fixed when a "
+                "program is built, so write a number, such as 2, and build a program for each size"
+            )
+        if operator.index(extent) < 0:
+            refuse(
+                "negative_size",
+                f"{shape}: the extent of dimension {dim} is {extent}, expected at least 0",
+                f"a shape states every extent, such as {dtype}[2]; only x.reshape(-1) computes one",
+            )
+    raise TypeError(f"{shape}: expected integers")
+
+
 @functools.lru_cache(maxsize=8192)
 def array_shape(dtype: PrimitiveType, dims: Dims) -> Shape:
-    """The static array shape of these extents; it is cached, so that equal shapes are mostly one object."""
+    """The static array shape of these extents; shapes are cached, so equal shapes are usually one object."""
     return Shape(dtype, dims)
 
 
@@ -204,27 +316,29 @@ def array_shape(dtype: PrimitiveType, dims: Dims) -> Shape:
 class TupleShape:
     """The shape of a tuple of values.
 
-    Raises ShapeError (tuple_too_large) where the tuple would have more than MOST_LEAVES arrays and tokens, or more
-    than DEEPEST_TUPLE levels of nested tuples.
+    Raises ShapeError (tuple_too_large) if the tuple would have more than MOST_LEAVES arrays, tokens and empty
+    tuples, or more than DEEPEST_TUPLE levels of nested tuples.
 
     >>> TupleShape((f32[2], s32[()]))
     (f32[2], s32[])
     """
 
     elements: tuple[AnyShape, ...] = field(default=(), converter=_shapes)
-    _size: tuple[int, int] = field(init=False, eq=False)
+    _size: tuple[int, int, int] = field(init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         count, depth = len(self.elements), 1
+        ends = count or 1  # of the tree: an empty tuple has no arrays, but is not free
         for each in self.elements:
             if type(each) is TupleShape:
-                inner, levels = each._size
+                inner, levels, many = each._size
                 count += inner - 1
+                ends += many - 1
                 if levels >= depth:
                     depth = levels + 1
-        if count > MOST_LEAVES or depth > DEEPEST_TUPLE:
-            refuse_size(count, depth)
-        object.__setattr__(self, "_size", (count, depth))
+        if ends > MOST_LEAVES or depth > DEEPEST_TUPLE:
+            refuse_tuple(count, ends, depth)
+        object.__setattr__(self, "_size", (count, depth, ends))
 
     @property
     def count(self) -> int:
@@ -273,18 +387,14 @@ class ProgramShape:
         return f"({', '.join(map(repr, self.parameters))}) -> {self.result!r}"
 
 
-def leaves(shape: AnyShape) -> Iterator[Shape | TokenShape]:
-    """The arrays and tokens of a shape in order, with tuples flattened."""
-    if isinstance(shape, TupleShape):
-        for element in shape.elements:
-            yield from leaves(element)
-    else:
-        yield shape
-
-
 def compatible(a: AnyShape, b: AnyShape) -> bool:
     """Whether two shapes are equal except for their layouts."""
     return a is b or a == b or a.plain() == b.plain()
+
+
+def is_differentiable(shape: AnyShape) -> bool:
+    """Whether it is the shape of an array of floats or complex numbers."""
+    return isinstance(shape, Shape) and shape.dtype.kind in ("float", "complex")
 
 
 def of_one_width(a: AnyShape, b: AnyShape) -> bool:
@@ -294,3 +404,30 @@ def of_one_width(a: AnyShape, b: AnyShape) -> bool:
     if not isinstance(a, Shape) or not isinstance(b, Shape):
         return a is b
     return a.dtype.bits == b.dtype.bits and compatible(a.with_dtype(b.dtype), b)
+
+
+# ----------------------------------------------------------------------------
+# Buffer shape
+#
+# A buffer is an array that is written in place.
+
+
+@frozen(repr=False, cache_hash=True)
+class BufferShape(Shape):
+    """The shape of a buffer: an array in memory that custom calls write in place; no other op takes it as an array.
+
+    >>> from shape_inference import f32
+    >>> BufferShape(f32, (2,)), BufferShape(f32, (2,)) == Shape(f32, (2,))
+    (b(f32[2]), False)
+
+    Source: xla_data.proto, PrimitiveType BUFFER.
+    """
+
+    def plain(self) -> BufferShape:
+        return self if self.layout is None else BufferShape(self.dtype, self.dims, self.dynamic)
+
+    def with_dtype(self, dtype: PrimitiveType) -> BufferShape:
+        return BufferShape(dtype, self.dims, self.dynamic)
+
+    def __repr__(self) -> str:
+        return f"b({super().__repr__()})"

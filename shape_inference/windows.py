@@ -78,8 +78,8 @@ def read_window(given: Any) -> Window:
     True
     """
     if isinstance(given, str):
-        return tuple(WindowDimension(**fields) for fields in _parsed(given))
-    return tuple(_read_dimension(each) for each in given)
+        return tuple(WindowDimension(**fields) for fields in _parse_fields(given))
+    return tuple(_read_dimension(dimension) for dimension in given)
 
 
 def _read_dimension(given: Any) -> WindowDimension:
@@ -87,31 +87,31 @@ def _read_dimension(given: Any) -> WindowDimension:
         return given
     if isinstance(given, Mapping):
         return WindowDimension(**given)
-    raise TypeError("HLO's text, such as 'size=3x3 stride=2x2', or a xb.WindowDimension for each dimension is wanted")
+    raise TypeError("expected HLO text such as 'size=3x3 stride=2x2', or an xb.WindowDimension for each dimension")
 
 
-def _parsed(text: str) -> list[dict[str, int]]:
+def _parse_fields(text: str) -> list[dict[str, int]]:
     """The fields of each dimension, parsed from HLO text."""
-    found: list[dict[str, int]] | None = None
+    dimensions: list[dict[str, int]] | None = None
     for part in text.split():
         word, _, values = part.partition("=")
         if word not in _PARTS:
-            raise ValueError(f"{word!r} is none of {', '.join(_PARTS)}")
+            raise ValueError(f"expected one of {', '.join(_PARTS)}, got {word!r}")
         rows = [_numbers(word, value) for value in values.split("x")]
-        found = found or [{} for _ in rows]
-        if len(rows) != len(found):
-            raise ValueError(f"{part!r} is for {len(rows)} dimensions, others are for {len(found)}")
-        for fields, row in zip(found, rows, strict=True):
+        dimensions = dimensions or [{} for _ in rows]
+        if len(rows) != len(dimensions):
+            raise ValueError(f"{part!r} has {len(rows)} dimensions, other parts have {len(dimensions)}")
+        for fields, row in zip(dimensions, rows, strict=True):
             fields.update(zip(_PARTS[word], row, strict=True))
-    if found and "size" not in found[0]:
+    if dimensions and "size" not in dimensions[0]:
         raise ValueError("size=... is missing")
-    return found or []
+    return dimensions or []
 
 
 def _numbers(word: str, value: str) -> tuple[int, ...]:
     numbers = re.fullmatch(r"-?\d+" + r"_-?\d+" * (len(_PARTS[word]) - 1), value)
     if not numbers:
-        raise ValueError(f"{word}={value!r} is no number" + " pair low_high" * (word == "pad"))
+        raise ValueError(f"{word}={value!r} is not a {'pair of numbers low_high' if word == 'pad' else 'number'}")
     return tuple(map(int, value.split("_")))
 
 
@@ -125,10 +125,10 @@ def make_window(
     *,
     names: tuple[str, str, str] = ("window_dimensions", "base_dilations", "window_dilations"),
 ) -> Window:
-    """The window of these lists, which have an entry for each size; None stands for the default values."""
+    """The window of these lists, which have an entry for each size; None means the default values."""
     rank = len(sizes)
     columns: list[Sequence[Any]] = []
-    for name, values, usual in (
+    for name, values, default in (
         ("window_strides", strides, 1),
         ("padding", padding, (0, 0)),
         (names[1], base_dilations, 1),
@@ -140,7 +140,7 @@ def make_window(
                 "attribute_length_mismatch",
                 f"{name} {list(values)} has {len(values)} entries, {names[0]} {list(sizes)} has {rank}",
             )
-        columns.append([usual] * rank if values is None else values)
+        columns.append([default] * rank if values is None else values)
     return tuple(
         WindowDimension(size, stride, low, high, window, base, mirrored)
         for size, stride, (low, high), base, window, mirrored in zip(sizes, *columns, strict=True)
@@ -153,17 +153,17 @@ def same_padding(window: Window, extents: Dims) -> Window:
     >>> window_text(same_padding((WindowDimension(4, stride=2),), (7,)))
     'size=4 stride=2 pad=1_2'
     """
-    return tuple(_same(dim, extent) for dim, extent in zip(window, extents, strict=True))
+    return tuple(_pad_dimension(dim, extent) for dim, extent in zip(window, extents, strict=True))
 
 
-def _same(dim: WindowDimension, extent: int) -> WindowDimension:
+def _pad_dimension(dim: WindowDimension, extent: int) -> WindowDimension:
     base = dim.base(extent)
     total = max((-(-base // dim.stride) - 1) * dim.stride + dim.span - base, 0)
     return evolve(dim, padding_low=total // 2, padding_high=total - total // 2)
 
 
 def check_window(window: Window, rank: int, over: str) -> None:
-    """Refuse a window of another rank, and sizes, strides and dilations of less than 1."""
+    """Refuse a window of a different rank, and sizes, strides and dilations below 1."""
     if len(window) != rank:
         refuse(
             "attribute_length_mismatch",
@@ -173,4 +173,4 @@ def check_window(window: Window, rank: int, over: str) -> None:
         for name in ("size", "stride", "window_dilation", "base_dilation"):
             if (number := getattr(each, name)) < 1:
                 word = name.replace("_", " ")
-                refuse("non_positive", f"window {word} {number} in dimension {dim} of {over}; at least 1 is wanted")
+                refuse("non_positive", f"window {word} {number} in dimension {dim} of {over}; expected at least 1")

@@ -2,7 +2,10 @@
 
 import os
 import signal
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 # The oracle reads these when jax is first imported, whichever test does that.
@@ -16,3 +19,14 @@ settings.load_profile("repeatable")
 # What a shell starts in the background has interrupts switched off, and tests of interrupts would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A Chromium that is on the machine; skipped where there is none: nothing is downloaded."""
+    from tests.fuzzing.names import chromium
+
+    with chromium() as found:
+        if found is None:
+            pytest.skip("wants Playwright (pip install playwright) and a Chromium on the PATH")
+        yield found

@@ -133,10 +133,11 @@ def tried(mistake: Mistake) -> Trial:
 
 _HEAD = """# First mistakes
 
-Sixty programs as people with NumPy, JAX and XlaBuilder habits type them, listed before any of them was tried. Each
-either gives what was meant, or says what to type instead: {right} of the {count} are right as typed, {mendable} are
-mended from the message alone, and {silent} give another number in silence. `python -m tests.first_mistakes` writes
-this page, and a test holds that it is up to date. What NumPy and jax.nn have and xbuild has by the same names, with the
+{count} programs as people with NumPy, JAX and XlaBuilder habits type them: sixty listed before any of them was tried,
+and those that a later trial found. Each either does what was meant, or says what to type instead: {right} of the
+{count} are right as typed, {mendable} are fixed by following only the message, and {silent} silently compute a
+different number. `python -m tests.first_mistakes` writes this page, and a test holds that it is up to date. What NumPy
+and jax.nn have and xbuild has by the same names, with the
 rules for types, is in [array_functions.md](array_functions.md).
 
 The programs begin with these lines; a value that is a result is built and run.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from .support import processes
 from .support.hostile import PROGRAMS
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +48,7 @@ COMMANDS = {
     "cost": "cost T",
     "cost machine": "cost T --machine h100 --page c.html",
     "cost trace": "cost T --machine v5e --trace t.json",
-    "cost chakra": "cost T --machine v5e --chakra kept",
+    "cost chakra": "cost T --machine v5e --chakra exported",
     "shard": "shard T",
     "shard hlo": "shard T --hlo",
     "shard parts": "shard T --partitioned",
@@ -90,7 +91,7 @@ def outcome(target: Path, command: Sequence[str], seconds: float = SECONDS) -> O
         )  # fmt: skip
         end, peak = time.monotonic() + 6 * seconds, 0.0
         while (found := os.wait4(child.pid, os.WNOHANG))[0] == 0:
-            peak = max(peak, _peak(child.pid))
+            peak = max(peak, processes.peak(child.pid))
             time.sleep(0.02)
             if time.monotonic() > end:
                 os.killpg(child.pid, signal.SIGKILL)
@@ -110,16 +111,6 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-def _peak(process: int) -> float:
-    """The most memory that a process has had, in MB; `ru_maxrss` counts what it shared with its parent, too."""
-    try:
-        status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
-    except OSError:
-        return 0.0
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    return int(found[1]) / 1024 if found else 0.0
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", default=[], help="part of the name of a program or command")
@@ -134,6 +125,7 @@ def main(arguments: list[str] | None = None) -> int:
             for name, command in COMMANDS.items():
                 if not all({*each.split(",")} & {name, program} or each in program for each in chosen.only):
                     continue
+                shutil.rmtree(target.parent / "exported", ignore_errors=True)  # which a command does not write over
                 found = outcome(target, command.split(), chosen.seconds)
                 count, faults = count + 1, faults + bool(found.fault)
                 last = (found.said.strip().splitlines() or [""])[-1]

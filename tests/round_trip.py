@@ -16,7 +16,7 @@ import xbuild as xb
 from tests.conformance.corpus import stored_arguments
 from tests.oracle import Failure, Job, Oracle
 from tests.support.compare import difference
-from xbuild.files.results import leaf_values
+from xbuild.files.arrays import leaf_values
 
 FOLDER = Path(__file__).parent / "data" / "hlo"
 ENTRIES = json.loads((FOLDER / "manifest.json").read_text())

@@ -1,10 +1,13 @@
-"""Structure of the code: layers without upward imports, every op in every reading, small files and functions."""
+"""Laws of the code: packages import one way, every op has every reading, nothing is left unfinished.
+
+Each law is one test that lists its offenders.
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
-import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +21,7 @@ import pytest
 import shape_inference
 import xbuild as xb
 from shape_inference import infer
+from shape_inference.rules import RuleTable
 from xbuild.core.op import OPS
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +32,7 @@ BELOW = {
 }
 ABOVE_ALL = Path("xbuild/cli")
 DOOR = Path("xbuild/running.py")  # through which the checker has values computed, when it is asked to
+NAMES = Path("xbuild/late_names.py")  # whose imports type checkers read, and nothing carries out
 OPTIONAL = ("networkx", "graphviz", "pygraphviz", "click", "jax", "jaxlib", "rich", "sklearn", "interpreter")
 FAMILIES = {
     "leaves", "elementwise", "conversion", "shaping", "slicing", "gather", "scatter", "reduction", "windows",
@@ -38,6 +43,7 @@ MODULES = [path.relative_to(ROOT) for package in BELOW for path in sorted((ROOT 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@functools.cache
 def tree(path: Path) -> ast.Module:
     return ast.parse((ROOT / path).read_text(), str(path))
 
@@ -58,10 +64,13 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=str)
-def test_layers_point_one_way(path: Path) -> None:
-    allowed = set(BELOW) if ABOVE_ALL in path.parents or path == DOOR else BELOW[path.parts[0]]
-    assert imported(path) & (set(BELOW) | {"tests", "benchmarks", "examples"}) <= allowed
+@pytest.mark.slow
+def test_packages_import_one_way() -> None:
+    upward = []
+    for path in MODULES:
+        allowed = set(BELOW) if ABOVE_ALL in path.parents or path in (DOOR, NAMES) else BELOW[path.parts[0]]
+        upward += [(str(path), name) for name in imported(path) & {*BELOW, "tests", "benchmarks", "examples"} - allowed]
+    assert upward == []
 
 
 def test_the_door_to_the_interpreter_opens_when_it_is_asked() -> None:
@@ -105,22 +114,27 @@ def test_families_are_the_same_in_every_package() -> None:
     assert cases == FAMILIES
 
 
-@pytest.mark.parametrize("opcode", OPS)
-def test_every_op_has_every_reading(opcode: str) -> None:
-    from interpreter.rules.tables import compute, planned
+def test_every_op_has_every_reading() -> None:
+    for opcode in OPS:
+        _check_readings(opcode)
+
+
+def _check_readings(opcode: str) -> None:
+    from interpreter.rules import compute, planned
 
     schema = OPS[opcode]
     names = schema.operands, tuple(attrs.fields_dict(schema.attributes) if schema.attributes else ())
     family = schema.declaration.__module__.removeprefix("xbuild.")
-    assert infer.signature(opcode) == names
-    assert infer[opcode].__module__ == f"shape_inference.{family}"
-    assert opcode in compute or opcode in planned, "an op has a value rule, or the plan evaluates it"
-    assert opcode not in compute or compute.signature(opcode) == names
+    assert infer.signature(opcode) == names, opcode
+    assert infer[opcode].__module__ == f"shape_inference.{family}", opcode
+    assert opcode in compute or opcode in planned, f"{opcode} has neither a value rule nor a plan"
+    assert opcode not in compute or compute.signature(opcode) == names, opcode
     name = family.rpartition(".")[2]
     files = [Path("interpreter") / folder / f"{name}.py" for folder in ("ops", "kernels")]
-    assert any(opcode in stated(file) for file in files if (ROOT / file).exists())
+    assert any(opcode in stated(file) for file in files if (ROOT / file).exists()), opcode
 
 
+@functools.cache
 def stated(path: Path) -> set[str]:
     """The rules that a file states: functions, and rows of its tables."""
     texts = {
@@ -131,7 +145,7 @@ def stated(path: Path) -> set[str]:
 
 def test_no_rule_is_of_no_op() -> None:
     import xbuild.ops
-    from interpreter.rules.tables import compute, planned
+    from interpreter.rules import compute, planned
     from shape_inference import region_parameters
 
     for readings in (infer, compute, region_parameters, planned):
@@ -142,9 +156,19 @@ def test_no_rule_is_of_no_op() -> None:
     assert sorted(set(OPS) - recorded) == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=str)
-def test_no_stub(path: Path) -> None:
-    assert [f"{path}:{f.lineno} {f.name}" for f in functions(path) if _is_stub(f) and not _may_be_empty(path, f)] == []
+def test_no_class_name_has_two_owners() -> None:
+    """A class name has one meaning, unless it begins with an underscore and stays in its module."""
+    owners: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                owners.setdefault(node.name, []).append(str(path))
+    assert {name: paths for name, paths in owners.items() if len(paths) > 1} == {}
+
+
+def test_no_function_is_a_stub() -> None:
+    stubs = [(path, f) for path in MODULES for f in functions(path) if _is_stub(f)]
+    assert [f"{path}:{f.lineno} {f.name}" for path, f in stubs if not _may_be_empty(path, f)] == []
 
 
 def _is_stub(function: Function) -> bool:
@@ -164,7 +188,7 @@ def _is_text(node: ast.stmt) -> bool:
 
 def _may_be_empty(path: Path, function: Function) -> bool:
     """Declarations of ops, overloads, and the methods of protocols have no body to write."""
-    if path.parent == Path("xbuild/ops") or path == Path("xbuild/core/rows.py"):
+    if path.parent == Path("xbuild/ops"):
         return True
     if any(
         "overload" in ast.unparse(each) or "abstractmethod" in ast.unparse(each) for each in function.decorator_list
@@ -175,43 +199,32 @@ def _may_be_empty(path: Path, function: Function) -> bool:
     return any(protocol.lineno <= function.lineno <= (protocol.end_lineno or 0) for protocol in protocols)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=str)
-def test_files_are_small(path: Path) -> None:
-    assert len((ROOT / path).read_text().splitlines()) < 300
+def test_each_module_opens_with_one_sentence_on_one_line() -> None:
+    assert {str(path): fault for path in MODULES if (fault := _docstring_fault(ast.get_docstring(tree(path))))} == {}
 
 
-@pytest.mark.parametrize("package", BELOW)
-def test_functions_are_short(package: str) -> None:
-    lengths = [_length(f) for path in MODULES if path.parts[0] == package for f in functions(path)]
-    assert statistics.median(lengths) < 10
-
-
-def _length(function: Function) -> int:
-    """Lines of code: without the docstring."""
-    total = (function.end_lineno or function.lineno) - function.lineno + 1
-    first = function.body[0]
-    return total - ((first.end_lineno or 0) - first.lineno + 1 if _is_text(first) and len(function.body) > 1 else 0)
-
-
-@pytest.mark.parametrize("path", MODULES, ids=str)
-def test_each_module_says_in_one_sentence_what_it_is(path: Path) -> None:
-    text = ast.get_docstring(tree(path))
-    assert text, "no docstring"
+def _docstring_fault(text: str | None) -> str | None:
+    if not text:
+        return "no docstring"
     sentence, *rest = text.split("\n\n")
-    assert sentence.endswith("."), "the first paragraph is no sentence"
-    assert len(sentence.splitlines()) == 1, "one line"
-    assert all(paragraph.rstrip().endswith((".", ":")) for paragraph in rest)
+    if not sentence.endswith("."):
+        return "the first paragraph is not a sentence"
+    if len(sentence.splitlines()) > 1:
+        return "the first sentence takes more than one line"
+    if not all(paragraph.rstrip().endswith((".", ":")) for paragraph in rest if not paragraph.startswith("    ")):
+        return "a paragraph ends without a full stop"
+    return None
 
 
-@pytest.mark.parametrize("path", MODULES, ids=str)
-def test_nothing_is_written_down_for_later(path: Path) -> None:
-    lines = (ROOT / path).read_text().splitlines()
-    assert [line for line in lines if any(word in line for word in ("TODO", "FIXME", "XXX", "HACK"))] == []
+def test_nothing_is_left_for_later() -> None:
+    notes = ("TODO", "FIXME", "XXX", "HACK")
+    lines = [(path, line) for path in MODULES for line in (ROOT / path).read_text().splitlines()]
+    assert [f"{path}: {line}" for path, line in lines if any(note in line for note in notes)] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=str)
-def test_every_module_imports(path: Path) -> None:
-    importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
+def test_every_module_imports() -> None:
+    for path in MODULES:
+        importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
 
 
 def public(module: ast.Module) -> Iterator[str]:
@@ -229,11 +242,81 @@ def test_no_name_of_a_family_hides_another() -> None:
     assert sorted(modules - own) == []
 
 
-DERIVED = [path for path in MODULES if path.parent.name == "derived" and path.stem in FAMILIES]
+def test_derived_modules_export_what_they_define() -> None:
+    for path in MODULES:
+        if path.parent.name == "derived" and path.stem in FAMILIES:
+            module = importlib.import_module(".".join(path.with_suffix("").parts))
+            assert sorted(set(module.__all__) - set(vars(module))) == [], path
+            assert sorted(set(public(tree(path))) - set(module.__all__)) == [], path
 
 
-@pytest.mark.parametrize("path", DERIVED, ids=str)
-def test_derived_modules_export_what_they_define(path: Path) -> None:
-    module = importlib.import_module(".".join(path.with_suffix("").parts))
-    assert sorted(set(module.__all__) - set(vars(module))) == []
-    assert sorted(set(public(tree(path))) - set(module.__all__)) == []
+def test_the_quick_tests_enter_every_room() -> None:
+    """Each line of tests/quick.txt exists, and each folder of tests that needs neither JAX nor a browser has a line."""
+    lines = (ROOT / "tests" / "quick.txt").read_text().splitlines()
+    assert [line for line in lines if not (ROOT / line).exists()] == []
+    rooms = {path.parent.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").glob("*/**/test_*.py")}
+    entered = {line.split("/")[1] for line in lines}
+    assert rooms - entered == {"browser", "jax_versions", "nested"}
+
+
+CHANGED = {
+    "xbuild/stablehlo/op_rules/quantized.py:RULES": "wraps the rules of all files, for quantized operands",
+    "xbuild/differentiation/ops/collectives.py:VISITED": "adds the ops of its own family",
+    "xbuild/differentiation/ops/control_flow.py:VISITED": "adds the ops of its own family",
+    "xbuild/differentiation/ops/transfer.py:VISITED": "adds the ops of its own family",
+}
+"""Tables that another file changes as it is imported, and why. A `Table` refuses a second entry by itself."""
+
+
+def test_no_file_replaces_or_removes_entries_of_the_table_of_another() -> None:
+    found = {f"{path}:{name}" for path in MODULES for name in _changed_tables(tree(path))}
+    assert sorted(found - CHANGED.keys()) == []
+    assert sorted(CHANGED.keys() - found) == []
+
+
+_REMOVING = ("pop", "popitem", "clear", "update", "setdefault", "__setitem__", "__delitem__")
+
+
+def _changed_tables(module: ast.Module) -> Iterator[str]:
+    """What a module imports and changes entries of as it is imported."""
+    names = {a.asname or a.name.partition(".")[0] for node in ast.walk(module) if isinstance(node, ast.Import)
+             for a in node.names}  # fmt: skip
+    names |= {a.asname or a.name for node in ast.walk(module) if isinstance(node, ast.ImportFrom) for a in node.names}
+    for node in _run_at_import(module):
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):
+            targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
+            changed = [each.value for each in targets if isinstance(each, ast.Subscript)]
+            changed += [node.target] if isinstance(node, ast.AugAssign) else []
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _REMOVING:
+            changed = [node.func.value]
+        else:
+            continue
+        yield from ({_root(each) for each in changed} & names)
+
+
+def _run_at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs when a module is imported: all but the bodies of functions."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, Function | ast.Lambda):
+            yield child
+            yield from _run_at_import(child)
+
+
+def _root(node: ast.expr) -> str:
+    """The name at the left end of an expression such as `tables.rules`."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def test_a_table_keeps_its_entries() -> None:
+    rules = RuleTable("trial")
+    rules.enter("add", abs)
+    with pytest.raises(ValueError, match="add has two trial rules"):
+        rules["add"] = abs
+    for change in (lambda: rules.pop("add"), rules.popitem, rules.clear, lambda: rules.setdefault("add", abs)):
+        with pytest.raises(TypeError, match="keeps its entries"):
+            change()
+    with pytest.raises(TypeError):
+        del rules["add"]
+    assert rules == {"add": abs}

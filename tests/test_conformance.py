@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tests.conformance import jax as jax_runner
 from tests.conformance.shape import failure, main
 from tests.conformance.shape_calls import function_of
 
@@ -77,3 +79,70 @@ def test_a_runner_is_a_program(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.conformance.shape", str(file)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"{len(RIGHT)} passed, 0 failed\n"), done.stderr
+
+
+SAMPLE = list(jax_runner.cases_of(ROOT / "tests" / "data" / "jax_programs.jsonl.gz"))
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in SAMPLE])
+def test_program_of_jax(case: dict[str, Any]) -> None:
+    assert jax_runner.failure(case) is None
+
+
+def _of(name: str) -> dict[str, Any]:
+    return next(case for case in SAMPLE if case["id"] == name)
+
+
+def _with_results(name: str, key: str, change: Any) -> dict[str, Any]:
+    """A case whose first captured result is changed, on all devices."""
+
+    def changed(given: Any) -> Any:
+        if isinstance(given, list):
+            return [changed(each) for each in given]
+        return jax_runner.stored(change(jax_runner.array_of(given)))
+
+    case = _of(name)
+    first, *rest = case["values"][key]
+    return {**case, "values": {**case["values"], key: [changed(first), *rest]}}
+
+
+def _at_one_place(array: Any) -> Any:
+    moved = array.copy()
+    moved.flat[0] += np.asarray(1, array.dtype)
+    return moved
+
+
+JAX_WRONG = [
+    (_with_results("matmul", "gout", _at_one_place), "the partitioned program: device 0, result 0 at [0, 0]"),
+    (_with_results("matmul", "out", _at_one_place), "the compiled program: device 0, result 0 at [0, 0]"),
+    (_with_results("sort_by_key", "out", lambda array: array[::-1]), "result 0 at"),
+    (_with_results("eigh", "out", lambda array: array * 1.01), "result 0 at"),
+    (_with_results("eigh", "out", lambda array: array[1:]), "is JAX's"),
+    ({**_of("fft"), "hlo": _of("matmul")["hlo"]}, "Error"),
+    ({**_of("fft"), "stablehlo": "nonsense"}, "HloParseError"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("case", "reason"), JAX_WRONG, ids=lambda each: each["id"] if isinstance(each, dict) else None)
+def test_the_runner_of_jax_tells_what_is_wrong(case: dict[str, Any], reason: str) -> None:
+    assert reason in (jax_runner.failure(case) or "")
+
+
+def test_the_runner_of_jax_knows_what_decompositions_leave_free() -> None:
+    assert jax_runner.failure(_with_results("svd_and_qr", "out", lambda array: array[::-1])) is None
+    turned = _of("eigh")
+    vectors = turned["values"]["out"][1][0]
+    stored = jax_runner.stored(jax_runner.array_of(vectors) * np.float32([1, -1, 1, -1, 1]))
+    results = [turned["values"]["out"][0], [stored]]
+    assert jax_runner.failure({**turned, "values": {**turned["values"], "out": results}}) is None
+
+
+@pytest.mark.slow
+def test_the_runner_of_jax_is_a_program(tmp_path: Path) -> None:
+    file = tmp_path / "programs.jsonl"
+    file.write_text("".join(json.dumps(case) + "\n" for case in [*SAMPLE[:6], JAX_WRONG[0][0]]))
+    command = [sys.executable, "-m", "tests.conformance.jax", str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, len(lines), lines[-1]) == (1, 2, "6 passed, 1 failed"), done.stderr
+    assert lines[0].startswith("matmul: the partitioned program: ")

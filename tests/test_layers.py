@@ -1,4 +1,4 @@
-"""The folders as an architecture: imports point one way, without a cycle; no large folder, no public name hidden."""
+"""Laws of the folders: imports point one way, without a cycle; no public name is hidden."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pkgutil
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -19,47 +18,13 @@ import pytest
 import interpreter
 import shape_inference
 import xbuild as xb
+from docs.site import files
 from xbuild import running
 
 ROOT = Path(__file__).parents[1]
+ORDER = files.LAYERS  # lowest first: a folder imports folders of its own package that precede it
 PACKAGES = ("shape_inference", "xbuild", "interpreter")
 
-# Lowest first: a folder imports folders of its own package that stand before it, and none after it.
-ORDER = {
-    "xbuild": (
-        "core", "process", "ops", "properties", "derived.support", "derived", "variance.rules", "variance",
-        "special_functions", "array_functions", "decompositions", "text.spelling", "sharding", "sharding.grid_ops",
-        "sharding.rules", "sharding.propagation",
-        "text.codecs", "text.reading", "text.writing", "stablehlo.spelling",
-        "stablehlo.literals", "stablehlo.syntax", "stablehlo.reading",
-        "stablehlo.op_rules", "stablehlo.decomposing", "stablehlo.writing.support", "stablehlo.writing.ops",
-        "stablehlo.writing", "files",
-        "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
-        "checking", "costs.memory", "costs", "timelines", "timelines.formats",
-        "sharding.planning", "sharding.partition.reasons", "sharding.partition.parts", "sharding.partition.exchanges",
-        "sharding.partition.ops", "sharding.partition",
-        "editing", "sharding.simplifying", "differentiation", "differentiation.forms", "differentiation.regions",
-        "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",
-        "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.timelines", "pictures.tiles",
-        "pictures.svg", "pictures.formats",
-        "pictures", "pages", "game", "game.levels", "stepping", "explaining.shapes", "explaining",
-        "reference.concepts", "reference", "tpu.support", "tpu", "learning", "cli.answers", "cli.support", "cli",
-    ),
-    "interpreter": (
-        "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime",
-        "fields.rules", "fields", "tracing", "engines",
-    ),
-}  # fmt: skip
-FAMILIES = {
-    "xbuild.ops",
-    "xbuild.derived",
-    "shape_inference.ops",
-    "interpreter.ops",
-    "xbuild.differentiation.ops",
-    "tests.cases",
-    "tests.oracle.draw",
-}
-MOST_FILES = 20
 REACHES_THE_INTERPRETER = {"xbuild.running"}
 
 
@@ -111,7 +76,7 @@ def imported(module: str) -> Iterator[str]:
 def reached(module: str) -> bool:
     """Whether a module imports the interpreter by any statement, or by name."""
     text = MODULES[module].read_text()
-    loads = "import_module" in text and re.search('"interpreter[.:]', text) is not None
+    loads = re.search(r'(import_module|__import__)\("interpreter', text) is not None
     return loads or any(name.split(".")[0] == "interpreter" for name in imported(module))
 
 
@@ -125,18 +90,26 @@ def edges() -> Iterator[tuple[str, str]]:
                 yield folder(module), folder(other)
 
 
+@pytest.mark.slow
 def test_folders_import_each_other_without_a_cycle() -> None:
     graph = nx.DiGraph(sorted(set(edges())))
     assert [sorted(component) for component in nx.strongly_connected_components(graph) if len(component) > 1] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ORDER)
 def test_folders_import_only_what_stands_below(package: str) -> None:
     rank = {f"{package}.{name}": number for number, name in enumerate(ORDER[package])}
     inside = {folder(module) for module in MODULES if module.startswith(f"{package}.")} - {package}
-    assert inside - {f"{package}.text", f"{package}.stablehlo"} == rank.keys(), "each folder has its place in ORDER"
+    assert inside == rank.keys(), "each folder has its place in ORDER"
     upward = {(a, b) for a, b in edges() if a in rank and b in rank and rank[b] > rank[a]}
     assert upward == set()
+
+
+@pytest.mark.slow
+def test_the_tables_of_folders_and_files_are_those_of_the_code() -> None:
+    written = files.FILES.read_text(), files.ARCHITECTURE.read_text()
+    assert written == (files.files_text(), files.architecture_text()), "python -m docs.site.files writes them"
 
 
 def test_one_module_of_xbuild_reaches_the_interpreter() -> None:
@@ -144,11 +117,9 @@ def test_one_module_of_xbuild_reaches_the_interpreter() -> None:
 
 
 def test_the_names_of_the_interpreter_are_given_by_xbuild() -> None:
-    for name, place in running.PUBLIC.items():
-        module, _, attribute = place.partition(":")
-        found = importlib.import_module(module)
-        assert getattr(xb, name) is (getattr(found, attribute) if attribute else found)
-    given = {place.partition(":")[2] for place in running.PUBLIC.values()}
+    for name, (module, attribute) in running.PUBLIC.items():
+        assert getattr(xb, name) is getattr(__import__(module, fromlist=[attribute]), attribute)
+    given = {attribute for _, attribute in running.PUBLIC.values()}
     assert {*public_names("interpreter")} - given == {"ops"}
     assert {*running.PUBLIC} <= {*dir(xb)} & {*xb.__all__}
 
@@ -157,13 +128,6 @@ def test_the_interpreter_is_imported_at_its_first_use() -> None:
     program = "import sys, xbuild as xb; print('interpreter' in sys.modules, xb.Limits, 'interpreter' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "False <class 'interpreter.rules.limits.Limits'> True\n"
-
-
-def test_no_folder_is_large() -> None:
-    counts = Counter(str(p.parent.relative_to(ROOT)).replace("/", ".") for p in MODULES.values())
-    for path in (ROOT / "tests").rglob("*.py"):
-        counts[str(path.parent.relative_to(ROOT)).replace("/", ".")] += 1
-    assert {name: n for name, n in counts.items() if n > MOST_FILES and name not in FAMILIES} == {}
 
 
 def test_no_module_hides_a_public_name() -> None:

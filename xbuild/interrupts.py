@@ -1,6 +1,6 @@
-"""Ctrl-C while the command `xbuild` is being imported: a sentence and the exit code of shells, no traceback."""
+"""Ctrl-C while the command `xbuild` is imported prints one sentence and exits like a shell, without a traceback."""
 
-# Imported first of all, and so it imports nothing that Python has not loaded already.
+# Imported before everything else, so it imports only what Python has already loaded.
 import os
 import signal
 import sys
@@ -23,11 +23,11 @@ def _end(number: int, frame: object) -> None:
 
 
 def asleep() -> None:
-    """Until `awake`, an interrupt of the command ends the process at once; nothing of its work has begun."""
+    """Until `awake`, an interrupt of the command ends the process at once, since no work has begun."""
     if is_command(sys.argv, sys.orig_argv) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         try:
             signal.signal(signal.SIGINT, _end)
-        except ValueError:  # not on the main thread, which alone has handlers
+        except ValueError:  # only the main thread has handlers
             return
 
 

@@ -1,4 +1,4 @@
-"""The functions that `xbuild.core` and `xbuild.traces` call and packages above supply: text, pictures and step pages.
+"""Functions that `xbuild.core` and `xbuild.traces` call and higher packages supply: text, programs, pictures.
 
 Each package is imported at the first call, so that building a program loads no printer and no pictures.
 """
@@ -8,27 +8,28 @@ from __future__ import annotations
 from typing import Any
 
 import xbuild
+from shape_inference.trees import flatten
 
 from .core import hooks
 from .core.builder import Value, stands_for
 from .core.graph import Computation, Instruction
 from .core.hooks import forms
 from .differentiation import rules as derivatives
-from .stablehlo.reading import rules
+from .stablehlo.reading import rules as operations
 
 forms.namespace = xbuild
 
 
 @hooks.text_of.supply
 def _text(thing: Any, style: str = "short", **flags: bool | None) -> str:
-    from .text.spelling.style import chosen_style
-    from .text.writing import printer
+    from .text import printer
+    from .text.spelling import make_style
 
     if isinstance(thing, Instruction):
         return printer.instruction_text(thing)
     if isinstance(thing, Computation):
         return printer.computation_text(thing)
-    return printer.module_text(thing, chosen_style(style, **flags))
+    return printer.module_text(thing, make_style(style, **flags))
 
 
 @hooks.applied.supply
@@ -40,9 +41,7 @@ def _applied(computation: Computation, arguments: tuple[Any, ...], options: dict
 
 def _has_value(argument: Any) -> bool:
     """Whether an argument is a value, or a tuple or list that holds one."""
-    if isinstance(argument, tuple | list):
-        return any(map(_has_value, argument))
-    return isinstance(stands_for(argument), Value)
+    return any(isinstance(stands_for(leaf), Value) for leaf in flatten(argument))
 
 
 @hooks.stablehlo_of.supply
@@ -52,9 +51,9 @@ def _stablehlo(program: Any, locations: bool) -> str:
     return stablehlo_text(program, locations)
 
 
-@rules.all_rules.supply
+@operations.enter_all_rules.supply
 def _rules() -> None:
-    from .stablehlo import decomposing, op_rules  # noqa: F401  (importing fills the table)
+    from .stablehlo import op_rules  # noqa: F401  (importing fills the table)
 
 
 @derivatives.all_rules.supply
@@ -62,11 +61,18 @@ def _derivatives() -> None:
     from .differentiation import ops  # noqa: F401  (importing fills the tables)
 
 
-@rules.sized_reader.supply
+@operations.make_sized_reader.supply
 def _sized_reader(*arguments: Any) -> Any:
-    from .stablehlo.decomposing.sized import SizedReader
+    from .stablehlo.op_rules.dynamic import SizedReader
 
     return SizedReader(*arguments)
+
+
+@hooks.program_in.supply
+def _program_in(thing: Any, **options: Any) -> Any:
+    from .files.programs import program_in
+
+    return program_in(thing, **options)
 
 
 @hooks.drawing.supply

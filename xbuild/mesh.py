@@ -1,5 +1,6 @@
 """Collectives by the names of the axes of a mesh, for functions given to `xbuild.shard_map`."""
 
+from .core.identifiers import public_names as _public_names
 from .variance.collectives import all_gather as all_gather
 from .variance.collectives import all_gather_invariant as all_gather_invariant
 from .variance.collectives import all_gather_reduced as all_gather_reduced
@@ -16,4 +17,8 @@ from .variance.collectives import pscatter as pscatter
 from .variance.collectives import psum as psum
 from .variance.collectives import psum_scatter as psum_scatter
 from .variance.collectives import pvary as pvary
-from .variance.region import type_of as type_of
+from .variance.program import type_of as type_of
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals())

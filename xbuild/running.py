@@ -1,9 +1,8 @@
-"""The one module of xbuild that imports the interpreter, which stands above it: at the first use, and not before.
+"""The only module of xbuild that imports the interpreter, a higher package, and only at its first use.
 
-The public names of the interpreter are given to `xbuild` and to the command line, and values of single instructions to
-the check. Such a value is given only where every run gives the same one: not where a number is denormal (a run flushes
-or keeps these, as it is told), where the order in which a fold takes floating point numbers can be seen, or where the
-value is too large.
+It provides the public names of the interpreter to `xbuild` and to the command line, and values of single instructions
+to the check. It returns such a value only if every run computes the same one: not for denormal numbers (a run may flush
+or keep them), for a fold whose floating-point result depends on the order, or for a value that is too large.
 """
 
 from __future__ import annotations
@@ -19,44 +18,44 @@ import numpy as np
 from attrs import define, field, frozen
 
 from shape_inference import AnyShape, Shape, TupleShape
-from shape_inference.types import leaves
+from shape_inference.trees import flatten, leaves
 
 from .core.context import assigned
 from .core.graph import Instruction
 from .core.op import opcodes
+from .process.limits import ask
 from .process.package_conflict import refuse_conflict
 
 if TYPE_CHECKING:
-    from interpreter import ArgumentError as ArgumentError
-    from interpreter import Limits as Limits
-    from interpreter import Recorder as Recorder
-    from interpreter import Refused as Refused
-    from interpreter import Report as Report
-    from interpreter import Stopped as Stopped
-    from interpreter import StrictFailure as StrictFailure
-    from interpreter import StrictReport as StrictReport
-    from interpreter import engines as engines
-    from interpreter import evaluate as evaluate
-    from interpreter import execute as execute
-    from interpreter import plan_source as plan_source
-    from interpreter import trace as trace
+    from interpreter import rules
     from interpreter import tracing as tracing
-    from interpreter.fields import Equivalence as Equivalence
-    from interpreter.fields import equivalent as equivalent
+    from interpreter.engines import rounding as rounding
 
-PUBLIC = {
-    name: f"interpreter:{name}"
-    for name in (
-        "ArgumentError", "Limits", "Recorder", "Refused", "Report", "Stopped", "StrictFailure", "StrictReport",
-        "evaluate", "execute", "plan_source", "trace",
-    )
-} | {
-    "StrictFinding": "interpreter:Finding", "engines": "interpreter.engines:",
-    "Equivalence": "interpreter.fields:Equivalence", "equivalent": "interpreter.fields:equivalent",
-}  # fmt: skip
-"""The names that `xbuild` gives: the module that has it, and its name there; a module itself has none."""
+    from .late_names import *  # noqa: F403
 
-_INTERNAL = {"rule_tables": "interpreter.rules.tables:", "tracing": "interpreter.tracing:"}
+    rule_tables = rules
+else:
+    from .late_names import PLACES
+
+    PUBLIC = {name: place for name, place in PLACES.items() if place[0].partition(".")[0] == "interpreter"}
+    """The names of the interpreter that `xbuild` provides, each with its module and its name there."""
+
+    _INTERNAL = {
+        "rounding": ("interpreter.engines", "rounding"),
+        "rule_tables": ("interpreter", "rules"),
+        "tracing": ("interpreter", "tracing"),
+    }
+
+    def __getattr__(name):
+        """Import a name of the interpreter and cache it."""
+        place = PUBLIC.get(name) or _INTERNAL.get(name)
+        if place is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        refuse_conflict()
+        module, attribute = place
+        globals()[name] = getattr(__import__(module, fromlist=[attribute]), attribute)
+        return globals()[name]
+
 
 Value: TypeAlias = Any  # an array, or a NumPy scalar for rank 0
 Rule: TypeAlias = Callable[[Any, Sequence[Value]], Value]
@@ -70,28 +69,16 @@ _SAFE = 2.0**-40  # from here on no sum of a few products of floating point numb
 _MOVES = opcodes(lambda op: bool(op.moves)) | {"bitcast_convert", "constant"}
 
 
-def __getattr__(name: str) -> Any:
-    """What the interpreter has by this name, imported now and kept."""
-    place = PUBLIC.get(name) or _INTERNAL.get(name)
-    if place is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    refuse_conflict()
-    module, _, attribute = place.partition(":")
-    found = import_module(module)
-    globals()[name] = getattr(found, attribute) if attribute else found
-    return globals()[name]
-
-
 @cache
 def _single() -> Any:
     """The part of the interpreter that evaluates single instructions."""
     refuse_conflict()
-    return import_module("interpreter.runtime.single")
+    return import_module("interpreter.runtime.instruction_values")
 
 
 @frozen(eq=False)
 class _Prepared:
-    """How an instruction is evaluated: by no rule, one, or two that must agree; `is_plain` without floating point."""
+    """How an instruction is evaluated: by no rule, one, or two that must agree; `is_plain` means no floating point."""
 
     rules: tuple[Rule, ...]
     is_plain: bool
@@ -101,29 +88,29 @@ class _Prepared:
 
 @define(eq=False)
 class Evaluator:
-    """The value rules of the instructions that were asked for, each found once; `None` stands for an unknown value."""
+    """Evaluates single instructions; the rule of each is prepared once, and None is an unknown value."""
 
     _prepared: dict[Instruction, _Prepared] = field(factory=dict)
     _pure: dict[Instruction, bool] = field(factory=dict)
     _who: dict[tuple[int, int], Any] = field(factory=dict)
 
     def is_pure(self, instruction: Instruction) -> bool:
-        """Whether the value is a function of the operands' values, and of the device."""
+        """Whether the value depends only on the values of the operands and on the device."""
         if instruction not in self._pure:
             self._pure[instruction] = _single().is_pure(instruction)
         return self._pure[instruction]
 
     def value(self, instruction: Instruction, operands: Sequence[Value], ids: tuple[int, int]) -> Value | None:
-        """The value on the device of these ids (replica, partition), by the operands' values."""
+        """The value on the device with these ids (replica, partition), from the values of the operands."""
         prepared = self._prepared.get(instruction)
         if prepared is None:
-            prepared = self._prepared[instruction] = _prepared(instruction)
+            prepared = self._prepared[instruction] = _prepare(instruction)
         if ids not in self._who:
             self._who[ids] = _who(*ids)
         who = self._who[ids]
         if not prepared.is_plain:
-            return _agreed(instruction, operands, [_tried(rule, who, operands) for rule in prepared.rules])
-        found = _tried(prepared.rules[0], who, operands)
+            return _agreed_value(instruction, operands, [_try(rule, who, operands) for rule in prepared.rules])
+        found = _try(prepared.rules[0], who, operands)
         if found is None or found.dtype != prepared.dtype or found.shape != prepared.dims:
             return None
         return found
@@ -131,13 +118,13 @@ class Evaluator:
     def collective_results(
         self, start: Instruction, group: Sequence[int], is_named: bool, brought: Mapping[int, tuple[Value, ...]]
     ) -> Mapping[int, Any] | None:
-        """What each member of a group gets of a collective."""
+        """The result of a collective for each member of a group."""
         operands = [value for values in brought.values() for value in values]
         if sum(np.size(value) for value in operands) > LARGEST_MET:
             return None
         ways = (False, True) if start.called else (False,)
         found: list[Any] = [
-            _tried(_single().collective_results, start, group, is_named, brought, sequential=way) for way in ways
+            _try(_single().collective_results, start, group, is_named, brought, sequential=way) for way in ways
         ]
         if any(each is None for each in found) or _has_denormals(operands) or not _is_safe(operands):
             return None
@@ -149,40 +136,38 @@ _current: ContextVar[Evaluator | None] = ContextVar("xbuild_evaluator", default=
 
 
 def shared_evaluator() -> Evaluator:
-    """The evaluator of the check that is under way, whose analyses share it; else a new one."""
+    """The evaluator that the analyses of the current check share; a new one outside a check."""
     return _current.get() or Evaluator()
 
 
 @contextmanager
 def one_evaluator() -> Iterator[None]:
-    """Inside, all analyses use one evaluator, so that the rule of an instruction is prepared once."""
+    """All analyses inside the block use one evaluator, so that the rule of an instruction is prepared once."""
     with assigned(_current, Evaluator()):
         yield
 
 
 def result_shape(start: Instruction) -> AnyShape:
-    """What a collective gives in the end, of one that is started by its done."""
+    """The final result of a collective; for a started one, that of its done."""
     return _single().result_shape(start)  # type: ignore[no-any-return]
 
 
 def as_in_a_run() -> AbstractContextManager[Any]:
-    """Inside, floating point is as it is in a run."""
-    return _single().quietly()  # type: ignore[no-any-return]
+    """Floating-point errors inside the block are handled as in a run."""
+    return _single().without_warnings()  # type: ignore[no-any-return]
 
 
 def same(a: Value, b: Value) -> bool:
-    """Whether two values have one type and the same bits."""
+    """Whether two values have the same type and the same bits."""
     return a is b or (a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
 
 
 def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, tuple):
-        return all(map(_same, a, b))
-    return same(a, b)
+    return all(map(same, flatten(a), flatten(b)))
 
 
-def _prepared(instruction: Instruction) -> _Prepared:
-    """The rule, and where the order of a fold may be seen that of a sequential run; none of what is too large."""
+def _prepare(instruction: Instruction) -> _Prepared:
+    """The rule, and the one of a sequential run if the order of a fold may matter; none if the value is too large."""
     rule_of, folds_floats = _single().rule_of, _single().folds_floats
     rule, shape = rule_of(instruction) if _fits(instruction) else None, instruction.shape
     if rule is None or not isinstance(shape, Shape):
@@ -202,14 +187,14 @@ def _who(replica: int, partition: int) -> Any:
 
 
 def _fits(instruction: Instruction) -> bool:
-    """Whether the value, and what it is made of, is small enough to be looked at."""
+    """Whether the value and the operands are small enough to evaluate."""
     bound = LARGEST_INNER if instruction.called or instruction.opcode in _MANY_STEPS else LARGEST
     shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
     return all(leaf.size <= bound for shape in shapes for leaf in leaves(shape) if isinstance(leaf, Shape))
 
 
-def _agreed(instruction: Instruction, operands: Sequence[Value], found: Sequence[Any]) -> Value | None:
-    """The value that all ways have given, where no denormal number has a part in it."""
+def _agreed_value(instruction: Instruction, operands: Sequence[Value], found: Sequence[Any]) -> Value | None:
+    """The value on which all rules agree, if no denormal number is involved."""
     if not found or any(each is None for each in found) or not all(_same(found[0], each) for each in found):
         return None
     if instruction.opcode not in _MOVES:
@@ -220,10 +205,16 @@ def _agreed(instruction: Instruction, operands: Sequence[Value], found: Sequence
     return found[0] if _is_of(found[0], instruction.shape) else None
 
 
-def _tried(way: Callable[..., Any], *operands: Any, **options: Any) -> Any:
-    """What it gives; None where it raises, as it may on what no check has seen yet."""
+def _try(way: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+    """The value; None if the rule raises, as it may for a program that is not checked yet.
+
+    A limit of time or memory that is reached meanwhile is raised on: it says nothing of the value.
+    """
+    ask()
     try:
         return way(*operands, **options)
+    except (MemoryError, _single().LimitReached):
+        raise
     except Exception:
         return None
 
@@ -236,12 +227,10 @@ def _is_of(value: Any, shape: AnyShape) -> bool:
 
 
 def _floats(values: Any) -> list[Any]:
-    """The numbers among values that may be floating point, in a type that NumPy computes in; of complex both parts."""
+    """The floating-point numbers among values, in a type that NumPy computes in; both parts of complex numbers."""
     found = []
-    for value in values:
-        if isinstance(value, tuple):
-            found += _floats(value)
-        elif value.dtype.kind == "c":
+    for value in flatten((*values,)):
+        if value.dtype.kind == "c":
             found += [value.real, value.imag]
         elif value.dtype.kind not in "biu":
             found.append(value if value.dtype.isbuiltin == 1 else value.astype(np.float32))
@@ -257,6 +246,6 @@ def _is_safe(values: Any) -> bool:
 
 
 def _is_below(value: Any, bound: float) -> bool:
-    """Whether a number of it that is not zero is smaller than the bound."""
+    """Whether a nonzero number is smaller than the bound."""
     magnitudes = np.abs(value)
     return bool(np.any((magnitudes < bound) & (magnitudes > 0)))

@@ -10,7 +10,7 @@ from .staging import Stage
 _TEXT = """# The game: you are the scheduler
 
 Each level is a small program of two or three devices. You choose what each device begins next, and try to make them
-wait for each other for ever; then, to bring all of them to the end. The page knows every state of the program, computed
+hang; then, to bring all of them to the end. The page knows every state of the program, computed
 by the rules of [the check](checker.md), and says when no order can end any more, and which move decided that. In the
 last levels you add the one control edge that keeps every order from hanging.
 

@@ -9,7 +9,7 @@ import shape_inference
 from xbuild.core.op import OPS, Schema
 from xbuild.reference import readings
 from xbuild.reference.op_names import NAMES
-from xbuild.reference.words import told
+from xbuild.reference.words import explain_word
 
 from .markdown import document, escaped, fenced, table
 from .signatures import called
@@ -63,12 +63,12 @@ def _page(schema: Schema, kinds: dict[str, str]) -> str:
 
 def _readings(opcode: str) -> list[str]:
     """Names in StableHLO and JAX, the derivative, the cost, and the index picture of the example."""
-    told = table(("", "other readings"), ((word, escaped(text)) for word, text in readings.rows(opcode)))
+    rows_table = table(("", "other readings"), ((word, escaped(text)) for word, text in readings.rows(opcode)))
     drawn = readings.picture(opcode)
-    return [told, *([fenced(drawn)] if drawn else [])]
+    return [rows_table, *([fenced(drawn)] if drawn else [])]
 
 
 def _more(opcode: str) -> list[str]:
     """What `xbuild explain` tells of the word beside the op, such as a concept of that name."""
-    others = [text for text in told(opcode)[1:] if not text.startswith(("xb.", "xb "))]
+    others = [text for text in explain_word(opcode)[1:] if not text.startswith(("xb.", "xb "))]
     return ["## As a word of reports", *[fenced(text) for text in others]] if others else []

@@ -1,1 +1,1 @@
-"""Five programs that hang, or may: each is an example with one small mistake. Run one, and read what it says."""
+"""Five programs that hang, or may hang: each is an example with one small mistake. Run one and read its report."""

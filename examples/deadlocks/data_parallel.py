@@ -1,4 +1,4 @@
-"""A step that only some replicas synchronise: a replica whose batch is empty leaves out the all-reduce."""
+"""A step that only some replicas synchronize: a replica whose batch is empty skips the all-reduce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loop that the infeed drives, on two replicas that add up what they get; one of them is fed an item less."""
+"""A loop driven by the infeed, on two replicas that sum their items; one of them gets an item less."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def program() -> xb.Module:
 
 
 def main() -> str:
-    """The report of a run in which replica 1 gets one item of two."""
+    """The report of a run in which replica 1 gets only one of two items."""
     items = [(True, [1.0, 2.0]), (False, [10.0, 20.0])]
     try:
         xb.execute(program(), [[], []], infeed=[items, items[:1]])

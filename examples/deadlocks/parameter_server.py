@@ -1,4 +1,4 @@
-"""The parameter server that sends new weights to a worker before it takes the other worker's gradient."""
+"""The parameter server that sends new weights to a worker before it receives the other worker's gradient."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WEIGHTS = xb.f32[3]
 
 
 def server() -> xb.Module:
-    """Device 0: for each worker its gradient in, new weights out; worker 2 first."""
+    """Device 0: for each worker, gradient in, new weights out; worker 2 first."""
     builder = xb.Builder("server")
     weights = xb.parameter(builder, number=0, shape=WEIGHTS, name="weights")
     token = xb.after_all(builder=builder)
@@ -20,7 +20,7 @@ def server() -> xb.Module:
 
 
 def worker(number: int) -> xb.Module:
-    """Device `number`: worker 2 waits for a greeting of worker 1, which comes after the new weights."""
+    """Device `number`: worker 2 waits for a message that worker 1 sends after it has the new weights."""
     builder = xb.Builder(f"worker_{number}")
     weights = xb.parameter(builder, number=0, shape=WEIGHTS, name="weights")
     token = xb.after_all(builder=builder)

@@ -1,4 +1,4 @@
-"""The ring with its sends first, in the order of a schedule: everybody waits for a neighbour to post a receive."""
+"""The ring with its sends first in the schedule: every device waits for its neighbor to post a recv."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Real handwritten digits, learned by a small network on four replicas that meet in a CrossReplicaSum."""
+"""Real handwritten digits, learned by a small network on four replicas that synchronize by CrossReplicaSum."""

@@ -1,4 +1,4 @@
-"""The demo: train on four replicas, checked before it runs, and drawn; then two collectives swap, and it is refused."""
+"""The demo: train on four replicas, checked before it runs, and drawn; then swap two collectives and see it refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ with wanted("demo"):
 
 
 def main() -> int:
-    """Run the demo; 1 where the network learned too little."""
+    """Run the demo; exit status 1 if the network learned too little."""
     parser = argparse.ArgumentParser(prog="python -m examples.digits", description=main.__doc__)
     parser.add_argument("--replicas", type=int, default=4)
     parser.add_argument("--epochs", type=int, default=20)
@@ -29,13 +29,13 @@ def main() -> int:
     reached = learn(console, options.replicas, options.epochs)
     xb.viz(refusal.train_step(options.replicas), options.picture)
     console.print(f"\nThe training step is drawn in [bold]{options.picture}[/bold].")
-    console.print("\nNow the last replica runs two of its collectives in the other order:\n")
+    console.print("\nNow the last replica runs two of its collectives in the opposite order:\n")
     print(refusal.verdict(options.replicas))
     return 0 if reached >= 0.95 else 1
 
 
 def describe(console: Console, module: xb.Module) -> None:
-    """What was built and what the scheduler says of it."""
+    """What was built, and the verdict of the check."""
     instructions = sum(len(computation.instructions) for computation in module.computations)
     verdict = xb.check(module)
     console.print(
@@ -46,7 +46,7 @@ def describe(console: Console, module: xb.Module) -> None:
 
 
 def learn(console: Console, replicas: int, epochs: int) -> float:
-    """Train and show the accuracy on the digits held back, epoch by epoch; gives the last."""
+    """Train and show the accuracy on held-back digits, epoch by epoch; returns the last."""
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     accuracy = 0.0
     with Bar(*columns, console=console) as bar:

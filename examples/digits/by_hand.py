@@ -1,4 +1,4 @@
-"""The gradient of the network with its backward pass written by hand, which what xb.value_and_grad makes must equal."""
+"""The gradient of the network with a backward pass written by hand, to compare with xb.value_and_grad."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The 1,797 digits of scikit-learn, 8x8 pixels each, split and cut into the batches of the replicas."""
+"""The 1,797 digits of scikit-learn, 8x8 pixels each, split into the batches of the replicas."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ BATCH = 64
 
 
 class Digits(NamedTuple):
-    """Images as rows of 64 numbers in 0..1, labels as rows of 10 with a one."""
+    """Images as rows of 64 numbers in 0..1, labels as one-hot rows of 10."""
 
     images: np.ndarray[Any, Any]
     labels: np.ndarray[Any, Any]
 
 
 def load(dtype: Any = np.float32) -> tuple[Digits, Digits]:
-    """The digits to learn from and the digits held back, always the same."""
+    """The digits to train on and the digits held back, always the same."""
     with wanted("demo"):
         from sklearn.datasets import load_digits
 

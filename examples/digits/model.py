@@ -27,7 +27,7 @@ def initial_parameters(dtype: Any = np.float32) -> list[np.ndarray[Any, Any]]:
 
 
 def logits(parameters: Sequence[xb.Value], images: xb.Value) -> tuple[xb.Value, xb.Value]:
-    """The hidden layer and what the network says of each image."""
+    """The hidden layer and the logits of each image."""
     w1, b1, w2, b2 = parameters
     hidden = xb.tanh(xb.add(xb.dot(images, w1), b1, broadcast_dimensions=[1]))
     return hidden, xb.add(xb.dot(hidden, w2), b2, broadcast_dimensions=[1])
@@ -45,7 +45,7 @@ def loss(*arguments: xb.Value) -> xb.Value:
 
 
 def gradients(parameters: Sequence[xb.Value], images: xb.Value, labels: xb.Value) -> tuple[xb.Value, list[xb.Value]]:
-    """The loss and its derivatives by the parameters, which xb.value_and_grad makes of the loss."""
+    """The loss and its derivatives by the parameters, from xb.value_and_grad."""
     given = [*parameters, images, labels]
     value, found = xb.call(given, xb.value_and_grad(loss, argnums=range(4))(*(each.shape for each in given)))
     return value, list(found)
@@ -68,7 +68,7 @@ def train_epoch(steps: int, share: int, dtype: xb.PrimitiveType = xb.f32) -> xb.
 
 
 def _step(state: xb.Value) -> list[xb.Value]:
-    """One batch: every replica's gradients are summed over the replicas, so that all take the same step."""
+    """One batch: gradients are summed over the replicas, so that all take the same step."""
     count, *rest = state
     parameters, velocities, (images, labels, total) = rest[:4], rest[4:8], rest[8:]
     loss, found = gradients(parameters, _batch(images, count), _batch(labels, count))
@@ -88,6 +88,6 @@ def _batch(rows: xb.Value, number: xb.Value) -> xb.Value:
 
 
 def predict(count: int, dtype: xb.PrimitiveType = xb.f32) -> xb.Computation:
-    """What the network says of `count` images: (parameters, images) -> logits."""
+    """The logits of `count` images: (parameters, images) -> logits."""
     shapes = [dtype[p.shape] for p in initial_parameters()]
     return xb.computation(*shapes, dtype[count, 64])(lambda *given: logits(given[:4], given[4])[1])

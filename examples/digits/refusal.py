@@ -1,4 +1,4 @@
-"""The training step on its own, and the same step with two collectives in the other order on one replica."""
+"""The training step by itself, and the same step with two collectives in the opposite order on one replica."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def train_step(replicas: int) -> xb.Module:
 
 
 def verdict(replicas: int) -> xb.Verdict:
-    """What the scheduler says where the last replica runs its first two collectives in the other order."""
+    """The verdict when the last replica runs its first two collectives in the opposite order."""
     module = train_step(replicas)
     recorded = module.entry.instructions
     collectives = [n for n, instruction in enumerate(recorded) if instruction.opcode == "all_reduce"]

@@ -1,4 +1,4 @@
-"""Training: an epoch at a time, on any number of replicas."""
+"""Training, one epoch at a time, on any number of replicas."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def program(replicas: int, steps: int, dtype: xb.PrimitiveType = xb.f32) -> xb.M
 
 
 def train(replicas: int, epochs: int, dtype: xb.PrimitiveType = xb.f32) -> Iterator[Progress]:
-    """Train from the same start on the same batches, whatever the number of replicas; the state after each epoch."""
+    """Train from the same start on the same batches for any number of replicas; yields the state after each epoch."""
     digits, held_back = data.load(dtype.dtype)
     module = program(replicas, len(digits.images) // data.BATCH, dtype)
     parameters = model.initial_parameters(dtype.dtype)
@@ -40,6 +40,6 @@ def train(replicas: int, epochs: int, dtype: xb.PrimitiveType = xb.f32) -> Itera
 
 
 def accuracy(parameters: list[np.ndarray[Any, Any]], digits: data.Digits, dtype: xb.PrimitiveType = xb.f32) -> float:
-    """The share of the digits whose largest logit is their label."""
+    """The fraction of the digits whose largest logit is their label."""
     scores = xb.evaluate(model.predict(len(digits.images), dtype), *parameters, digits.images)
     return float(np.mean(scores.argmax(axis=1) == digits.labels.argmax(axis=1)))

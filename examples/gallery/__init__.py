@@ -1,1 +1,1 @@
-"""All pictures that the documentation shows, made by one command: `python -m examples.gallery`."""
+"""All pictures in the documentation, drawn by one command: `python -m examples.gallery`."""

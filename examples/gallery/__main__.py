@@ -1,4 +1,4 @@
-"""Draw all of them anew; look at the difference before it is kept."""
+"""Redraw all pictures; look at the differences before you commit them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the gallery draws: verdicts on programs that wait for ever, and on others."""
+"""Programs for the gallery's verdicts: programs that hang, and others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WIRE = xb.f32[4]
 
 
 def _exchange(device: int, devices: int, order: str) -> xb.Module:
-    """Pass a value on to the next device of a ring and take one from the device before, in some order."""
+    """Send a value to the next device of a ring and receive one from the previous device, in some order."""
     builder = xb.Builder(f"device{device}")
     mine = xb.parameter(builder, number=0, shape=WIRE, name="mine")
     token = xb.after_all(builder=builder)
@@ -32,7 +32,7 @@ def exchange(devices: int, order: str) -> xb.ModuleGroup:
 
 
 def both_send_first() -> xb.Verdict:
-    """Two devices, each of which sends before it has posted where it receives."""
+    """Two devices, each of which sends before it posts its recv."""
     return xb.check(exchange(2, "send recv done"))
 
 
@@ -42,12 +42,12 @@ def both_wait_first() -> xb.Verdict:
 
 
 def ring_of_many() -> xb.Verdict:
-    """The same round a ring of 1,024 devices."""
+    """The same around a ring of 1,024 devices."""
     return xb.check(exchange(1024, "send recv done"))
 
 
 def swapped_collectives() -> xb.Verdict:
-    """Four replicas run two sums; the last has them in the other order."""
+    """Four replicas run two sums; the last runs them in the opposite order."""
     builder = xb.Builder("step")
     weights = xb.parameter(builder, number=0, shape=xb.f32[64, 10], name="weights")
     bias = xb.parameter(builder, number=1, shape=xb.f32[10], name="bias")
@@ -61,7 +61,7 @@ def swapped_collectives() -> xb.Verdict:
 
 
 def crossed_tokens() -> xb.Verdict:
-    """Tokens fix orders that do not fit together: no schedule helps."""
+    """Tokens fix incompatible orders, so no schedule works."""
     modules = {}
     for device in range(2):
         builder = xb.Builder(f"device{device}")
@@ -76,7 +76,7 @@ def crossed_tokens() -> xb.Verdict:
 
 
 def unlike_shapes() -> xb.Verdict:
-    """A send and its recv that do not agree on the shape: an error of structure."""
+    """A send and its recv that disagree on the shape: a structural error."""
     builder = xb.Builder("sender")
     token = xb.after_all(builder=builder)
     sent = xb.send(xb.parameter(builder, number=0, shape=xb.f32[8], name="x"), token, channel_id=1, name="send")
@@ -88,7 +88,7 @@ def unlike_shapes() -> xb.Verdict:
 
 
 def loop_of_unknown_length() -> xb.Verdict:
-    """Replicas that sum in a loop as long as their own data say."""
+    """Replicas that sum in a loop whose trip count depends on their own data."""
     builder = xb.Builder("loop")
     x = xb.parameter(builder, number=0, shape=WIRE, name="x")
     last = xb.while_(

@@ -1,4 +1,4 @@
-"""Step pages of the gallery, and pictures of them where a Chromium is on the machine."""
+"""Step pages of the gallery, and pictures of them if Chromium is installed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1500,940")
 
 
-def _random(program: xb.Module | xb.ModuleGroup, seed: int = 0, **options: bool) -> xb.Trace:
+def _run_on_normal_numbers(program: xb.Module | xb.ModuleGroup, seed: int = 0, **options: bool) -> xb.Trace:
     """A run on normal numbers."""
     generator = np.random.default_rng(seed)
     modules = [program] * program.num_devices if isinstance(program, xb.Module) else list(program.modules.values())
@@ -40,25 +40,25 @@ def _ring() -> xb.Trace:
     return xb.trace(ring.ring_all_reduce(4), [[row] for row in rows], origins=True)
 
 
-def _stuck(program: xb.Module | xb.ModuleGroup) -> xb.Trace:
-    """A program that the check refuses, up to where it is stuck."""
-    return _random(program, check=False)
+def _run_until_stuck(program: xb.Module | xb.ModuleGroup) -> xb.Trace:
+    """A program that the check refuses, run until it is stuck."""
+    return _run_on_normal_numbers(program, check=False)
 
 
-def _parted() -> xb.Trace:
-    """Replica 2 has no examples, and ends without the gradients' all-reduce."""
+def _unsynchronized() -> xb.Trace:
+    """Replica 2 has no examples and finishes without the gradients' all-reduce."""
     weights, gradient = np.zeros(3, np.float32), np.ones(3, np.float32)
     given = [[weights, gradient, np.int32(examples)] for examples in (8, 8, 0, 8)]
     return xb.trace(data_parallel.program(), given, origins=True)
 
 
-def _starved() -> xb.Trace:
-    """Replica 1 gets one item of two."""
+def _starve() -> xb.Trace:
+    """Replica 1 gets only one of two items."""
     items = [(True, [1.0, 2.0]), (False, [10.0, 20.0])]
     return xb.trace(infeed_loop.program(), [[], []], infeed=[items, items[:1]], origins=True)
 
 
-def _of_block() -> tuple[xb.Trace, xb.shard.Partitioned]:
+def _run_block() -> tuple[xb.Trace, xb.shard.Partitioned]:
     """A transformer block, written for one device and partitioned, in a run of all four."""
     parts = xb.shard.partition(block.tensor())
     generator = np.random.default_rng(0)
@@ -68,21 +68,21 @@ def _of_block() -> tuple[xb.Trace, xb.shard.Partitioned]:
 
 PAGES: dict[str, tuple[Callable[[], xb.Trace | tuple[xb.Trace, xb.shard.Partitioned]], str | None]] = {
     "ring": (_ring, "at=add.26&device=1&index=2"),
-    "pipeline": (lambda: _random(pipeline.program()), "step=8"),
-    "digits_step": (lambda: _random(refusal.train_step(4)), "at=all-reduce.55&device=2"),
-    "sharded_block": (_of_block, "at=hidden&device=2"),
-    "attention_grad": (lambda: _random(programs.attention_grad()), None),
-    "deadlock_ring": (lambda: _stuck(sending_ring.program()), None),
-    "deadlock_pipeline": (lambda: _stuck(crossed_pipeline.program()), ""),
-    "deadlock_parameter_server": (lambda: _stuck(parameter_server.program()), None),
-    "deadlock_data_parallel": (_parted, None),
-    "deadlock_infeed_loop": (_starved, None),
+    "pipeline": (lambda: _run_on_normal_numbers(pipeline.program()), "step=8"),
+    "digits_step": (lambda: _run_on_normal_numbers(refusal.train_step(4)), "at=all-reduce.55&device=2"),
+    "sharded_block": (_run_block, "at=hidden&device=2"),
+    "attention_grad": (lambda: _run_on_normal_numbers(programs.attention_grad()), None),
+    "deadlock_ring": (lambda: _run_until_stuck(sending_ring.program()), None),
+    "deadlock_pipeline": (lambda: _run_until_stuck(crossed_pipeline.program()), ""),
+    "deadlock_parameter_server": (lambda: _run_until_stuck(parameter_server.program()), None),
+    "deadlock_data_parallel": (_unsynchronized, None),
+    "deadlock_infeed_loop": (_starve, None),
 }
-"""For each page the run, and the place in it that its picture shows, where it has one."""
+"""For each page the run, and the place that its picture shows, if it has a picture."""
 
 
 def write_pages() -> int:
-    """Write every page, and a picture of it where that can be taken; how many pages there are."""
+    """Write every page, and its picture if possible; returns the number of pages."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, (run, place) in PAGES.items():
         found = run()

@@ -1,4 +1,4 @@
-"""Which picture is kept under which name."""
+"""The pictures of the gallery by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the gallery draws: programs that run."""
+"""Programs that the gallery draws."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def example() -> xb.Module:
 
 
 def loop() -> xb.Module:
-    """Ten steps; in each, all replicas take the mean of what they have."""
+    """Ten steps; in each, all replicas take the mean of their values."""
     builder = xb.Builder("loop")
     x = xb.parameter(builder, number=0, shape=xb.f32[8], name="x")
 
@@ -31,7 +31,7 @@ def loop() -> xb.Module:
 
 
 def groups() -> xb.Module:
-    """Sums within pairs of replicas, then across them: two ways to cut four replicas in groups."""
+    """Sums within pairs of replicas, then across them: two ways to group four replicas."""
     builder = xb.Builder("groups")
     x = xb.parameter(builder, number=0, shape=xb.f32[4, 4], name="x")
     rows = xb.cross_replica_sum(x, replica_groups=[(0, 1), (2, 3)], name="rows")
@@ -41,17 +41,17 @@ def groups() -> xb.Module:
 
 
 def attention() -> xb.Module:
-    """Attention as JAX gives it, unoptimised."""
+    """Attention as JAX lowers it, unoptimized."""
     return xb.parse_hlo((CORPUS / "attention_0.hlo").read_text())
 
 
 def attention_grad() -> xb.Module:
-    """Its gradient, of another size."""
+    """Its gradient, at a different size."""
     return xb.parse_hlo((CORPUS / "attention_grad_0.hlo").read_text())
 
 
 def tower(layers: int = 24) -> xb.Module:
-    """A deep network and its gradients, every layer in a scope of its own: large enough to be folded."""
+    """A deep network and its gradients, every layer in its own scope: large enough to be folded."""
     builder = xb.Builder("tower")
     x = xb.parameter(builder, number=0, shape=xb.f32[32, 64], name="x")
     weights = [xb.parameter(builder, number=1 + n, shape=xb.f32[64, 64], name=f"w{n}") for n in range(layers)]
@@ -75,7 +75,7 @@ def tower(layers: int = 24) -> xb.Module:
 
 
 def layer() -> xb.Module:
-    """Two products for one device, with the shardings of their inputs on two devices times two."""
+    """Two products for one device, with shardings of their inputs on a 2 by 2 mesh."""
     builder = xb.Builder("layer")
     x = xb.parameter(builder, number=0, shape=xb.f32[8, 16], name="x")
     up = xb.parameter(builder, number=1, shape=xb.f32[16, 32], name="up")
@@ -86,6 +86,6 @@ def layer() -> xb.Module:
 
 
 def uneven() -> xb.Module:
-    """An array whose extents the axes of a mesh do not divide."""
+    """An array whose extents are not divisible by the mesh axes."""
     twice = xb.computation(xb.f32[5, 14])(lambda x: x + x)
     return xb.shard.annotated(xb.Module("uneven", twice), {0: xb.P("a", "b")}, mesh=xb.Mesh(a=2, b=4))

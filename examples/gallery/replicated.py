@@ -1,4 +1,4 @@
-"""The replicated programs that the page about TPU scripts shows."""
+"""The replicated programs shown on the page about TPU scripts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHARDS = 4
 
 
 def step(x: xb.Value, y: xb.Value) -> tuple[xb.Value, tpu.Operation]:
-    """Fit a line by momentum, and tell the host the loss."""
+    """Fit a line with momentum, and send the loss to the host."""
     w = tpu.get_variable("w", [3, 1], initializer=tpu.zeros_initializer)
     error = xb.dot(x, w) - y
     loss = xb.reduce(error * error, 0.0, xb.add) / 2.0
@@ -20,18 +20,18 @@ def step(x: xb.Value, y: xb.Value) -> tuple[xb.Value, tpu.Operation]:
     return loss, train
 
 
-def program() -> tpu.Program:
+def program() -> tpu.TpuProgram:
     """The step on four replicas, two rows for each."""
     tpu.reset_variables()
     return tpu.batch_parallel.program(step, [xb.f32[2 * SHARDS, 3], xb.f32[2 * SHARDS, 1]], num_shards=SHARDS)
 
 
 def uneven(x: xb.Value) -> xb.Value:
-    """A sum that only the replicas of an even number come to."""
+    """A sum that only the even replicas reach."""
     is_even = xb.replica_id(x.builder) % np.uint32(2) == np.uint32(0)
     return xb.conditional(is_even, x, tpu.cross_replica_sum, x, lambda value: value)
 
 
 def refused() -> xb.Verdict:
-    """The verdict on it."""
+    """Its verdict."""
     return tpu.replicate.program(uneven, [[1.0]] * SHARDS).verdict

@@ -11,8 +11,10 @@ from typing import Any
 from attrs import define, field
 
 import xbuild as xb
+from xbuild.files.arrays import replacing
 from xbuild.learning.cells import Cell, cells_of, notebook, play
-from xbuild.learning.lesson import Question, asked_in
+from xbuild.learning.lesson import Question
+from xbuild.learning.lesson import session as lesson_session
 
 HERE = Path(__file__).parent
 LECTURES = ("collectives", "sharding", "deadlocks")
@@ -20,7 +22,7 @@ LECTURES = ("collectives", "sharding", "deadlocks")
 
 @define
 class Pictures:
-    """The session that keeps what a lecture shows as svg, and leaves its questions to the room."""
+    """A session that draws what a lecture shows as svg and leaves its questions to the room."""
 
     drawn: list[str] = field(factory=list)
 
@@ -36,27 +38,29 @@ def cells(name: str) -> list[Cell]:
 
 
 def pictures(name: str) -> list[str]:
-    """The pictures of a lecture, in its order."""
+    """The pictures of a lecture, in order."""
     session = Pictures()
-    with asked_in(session), contextlib.redirect_stdout(io.StringIO()):
+    with lesson_session(session), contextlib.redirect_stdout(io.StringIO()):
         play(HERE / f"{name}.py", cells(name), lambda cell: None)
     return session.drawn
 
 
 def notes(name: str) -> str:
-    """The speaker's notes under the headings of the slides, with the answers of the questions."""
+    """The speaker's notes under the headings of the slides, with the answers to the questions."""
     parts = [
-        cell.text if cell.kind != "prose" else cell.text.partition("\n")[0] for cell in cells(name) if _is_told(cell)
+        cell.text if cell.kind != "prose" else cell.text.partition("\n")[0]
+        for cell in cells(name)
+        if _is_in_notes(cell)
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _is_told(cell: Cell) -> bool:
+def _is_in_notes(cell: Cell) -> bool:
     return cell.kind in ("notes", "rule") or (cell.kind == "prose" and cell.text.startswith("#"))
 
 
 def write(into: Path) -> list[Path]:
-    """Write all lectures; gives the files."""
+    """Write all lectures; returns the files."""
     into.mkdir(parents=True, exist_ok=True)
     files = {}
     for name in LECTURES:
@@ -64,7 +68,8 @@ def write(into: Path) -> list[Path]:
         files[f"{name}_notes.md"] = notes(name)
         files |= {f"{name}_{number}.svg": svg for number, svg in enumerate(pictures(name), 1)}
     for name, text in files.items():
-        (into / name).write_text(text, encoding="utf-8")
+        with replacing(into / name) as file:
+            file.write(text.encode())
     return [into / name for name in files]
 
 

@@ -4,8 +4,8 @@
 # One program, many devices. What do they say to each other, and what does it cost?
 
 # %% [markdown] notes
-# 4 min. Ask who has written MPI or used `pmap`. Two wrong pictures are in most heads: a master that hands out work,
-# and devices that are in step by themselves. Write both on the board; cross them out at the end.
+# 4 min. Ask who has written MPI or used `pmap`. Most people have two wrong pictures in mind: a master that hands out
+# work, and devices that stay in step automatically. Write both on the board; cross them out at the end.
 #
 # Before the lecture: `pip install xbuild-hlo`, and hand out the notebook. Nothing here needs an accelerator.
 
@@ -39,9 +39,9 @@ ask("replica_id * 10 + x, where every x is 5. What do the four have?", ..., who,
 # ## All-reduce
 
 # %% [markdown] notes
-# 8 min. The four add their cards: how do they do it without a master? Let them find the ring by themselves (each
-# passes on to the right). Count the steps: 3 for each number to see everyone. Then the same in the program. Draw the
-# groups as two circles.
+# 8 min. The four add their cards: how, without a master? Let them find the ring on their own (each passes to the
+# right). Count the steps: after 3, every number has reached everyone. Then the same in the program. Draw the groups as
+# two circles.
 
 # %%
 summed = on(4, xb.cross_replica_sum)
@@ -51,13 +51,13 @@ ask("With the groups {0,2} and {1,3}?", ..., pairs, 1, 2, 3, 4)
 show(pairs)
 
 # %% [markdown] rule
-# 10 each; then 4, 6, 4, 6. A replica waits for its own group only.
+# 10 each; then 4, 6, 4, 6. A replica waits only for its own group.
 #
 # ## Parts: all-gather, reduce-scatter, all-to-all
 
 # %% [markdown] notes
-# 10 min. Three pictures on the board, with two replicas and [1, 2], [3, 4]. For each first the question, then the
-# answer. Insist on the order inside the group: let someone predict {1,0} wrongly.
+# 10 min. Three pictures on the board, with two replicas and [1, 2], [3, 4]. For each, first the question, then the
+# answer. Insist on the order within the group: let someone predict {1,0} wrongly.
 
 # %%
 two = xb.s32[2]
@@ -88,7 +88,7 @@ ask("Is reduce_scatter, then all_gather, dearer? How many bytes?", ..., lambda: 
 show(parts)
 
 # %% [markdown] rule
-# 48 and 48: an all-reduce is the two together.
+# 48 and 48: an all-reduce is the two combined.
 #
 # ## Exercise
 

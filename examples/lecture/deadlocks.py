@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Deadlocks
 #
-# A run of 16,000 devices stands still. No error, no message. Why?
+# A run on 16,000 devices hangs. No error, no message. Why?
 
 # %% [markdown] notes
-# 4 min. Tell a hang that you have had yourself: how long until someone noticed, how long until the cause was known. A
-# hang is no bad luck: it is a set of devices each of which waits for another, and it stands in the program.
+# 4 min. Tell of a hang that you had yourself: how long until someone noticed, how long until the cause was known. A
+# hang is not bad luck: it is a set of devices that wait for each other, and the program shows it.
 
 # %%
 import numpy as np
@@ -34,17 +34,17 @@ def by_replica(x, first, second):
 
 
 # %% [markdown]
-# ## A sum that not all come to
+# ## A sum that some devices never reach
 
 # %% [markdown] notes
-# 9 min. Two students act it out: one stands up and waits for the other, who has gone home by the other branch. Then
-# the report: read it aloud, from the first line down. It names who stands where, who never comes, what decided it,
-# and the repair. On XLA:CPU the same program waits, and then ends Python, without a name.
+# 9 min. Two students act it out: one stands up and waits for the other, who took the other branch and went home. Then
+# read the report aloud, from the first line down. It names who waits where, who never arrives, what decided it, and
+# the repair. On XLA:CPU the same program hangs, then kills Python without naming anything.
 
 # %%
 lonely = on_two(lambda x: by_replica(x, total, lambda v: v))
 ask(
-    "Only replica 0 comes to the sum. What happens?",
+    "Only replica 0 reaches the sum. What happens?",
     ...,
     verdict,
     lonely,
@@ -53,16 +53,16 @@ ask(
 )
 show(xb.check(lonely))
 moved = on_two(lambda x: total(by_replica(x, lambda v: v, lambda v: v * 0)))
-ask("The sum is moved out; replica 1 brings zero. The arguments are 5 and 6. What do they have?", ..., moved, 5, 6)
+ask("The sum is moved out; replica 1 contributes zero. The arguments are 5 and 6. The results?", ..., moved, 5, 6)
 
 # %% [markdown] rule
-# It hangs; mended, both have 5.
+# It hangs; fixed, both have 5.
 #
 # ## Two sums in two orders
 
 # %% [markdown] notes
-# 8 min. Draw two lanes and the four waits as arrows; the cycle appears by itself. The cure is one order for all. Ask
-# where in real code two orders come from: sets and dicts that are walked, threads, two schedules of one program.
+# 8 min. Draw two lanes and the four waits as arrows; the cycle is visible at once. The fix is one order for all. Ask
+# where different orders come from in real code: iteration over sets and dicts, threads, two schedules of one program.
 
 # %%
 crossed = on_two(lambda x: by_replica(x, lambda v: total(total(v, 1), 2), lambda v: total(total(v, 2), 1)))
@@ -76,9 +76,9 @@ show(xb.check(crossed))
 # ## Send and recv
 
 # %% [markdown] notes
-# 12 min. First without the word token: both telephone each other at once, and both lines are busy. Then buffers: an
-# answering machine. Why is a program that needs a buffer a bad program? It runs until the message is larger than the
-# buffer. Then the split of recv into post and wait: post early, wait late.
+# 12 min. First without the word token: both call each other at the same time, and both lines are busy. Then buffers:
+# an answering machine. Why is a program that needs a buffer a bad program? It runs until a message is larger than the
+# buffer. Then split recv into post and wait: post early, wait late.
 
 
 # %%
@@ -95,10 +95,10 @@ def exchange(is_posted_first):
 
 
 rude, polite = exchange(False), exchange(True)
-WAITS = chosen("that a send waits for its recv, where send_buffers does not say otherwise")
+WAITS = chosen("that a send waits for its recv, unless send_buffers says otherwise")
 ask("Both send, then receive; no buffer. What happens?", ..., verdict, rude, choices=KINDS, claim=WAITS)
-ask("With a buffer for one?", ..., lambda: verdict(rude, send_buffers=1), choices=KINDS, claim=WAITS)
-ask("Both post the recv, send, and wait then; no buffer?", ..., verdict, polite, choices=KINDS, claim=WAITS)
+ask("With a buffer for one message?", ..., lambda: verdict(rude, send_buffers=1), choices=KINDS, claim=WAITS)
+ask("Both post the recv, send, and then wait; no buffer?", ..., verdict, polite, choices=KINDS, claim=WAITS)
 show(xb.check(rude))
 
 # %% [markdown] rule
@@ -107,9 +107,9 @@ show(xb.check(rude))
 # ## Exercise
 
 # %% [markdown] notes
-# 12 min. In pairs `xbuild puzzle 19`: five edges, one to cut. Let them read the report, and not try all five. For the
-# quick: `xbuild puzzle 20`, a pipeline schedule from the books that hangs without buffers. Close with the rule: the
-# same collectives, equally often, in one order.
+# 12 min. In pairs, `xbuild puzzle 19`: five edges, one to remove. Have them read the report instead of trying all
+# five. For the quick: `xbuild puzzle 20`, a textbook pipeline schedule that hangs without buffers. Close with the rule:
+# the same collectives, equally often, in the same order.
 
 
 # %%
@@ -124,4 +124,4 @@ ask("One more pattern: replica 0 sums in 1 trip of a loop, replica 1 in 2 trips.
     choices=KINDS, claim=hangs_on_xla(unequal, 1, 2))  # fmt: skip
 
 # %% [markdown] rule
-# It hangs: replica 1 waits for a second sum to which replica 0 never comes. `xbuild learn 17` goes on from here.
+# It hangs: replica 1 waits for a second sum that replica 0 never reaches. `xbuild learn 17` continues from here.

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Sharding
 #
-# An array is too large for one device. How it is cut decides what has to be sent.
+# An array is too large for one device. How it is sharded decides what must be sent.
 
 # %% [markdown] notes
-# 4 min. Take one product C = A B through the whole lecture, with numbers that the room can check by head: A = [[1,
+# 4 min. Use one product C = A B for the entire lecture, with numbers that the room can check mentally: A = [[1,
 # 2], [3, 4]], B = [[1, 10], [2, 20]], C = [[5, 50], [11, 110]]. Write it in a corner of the board and leave it there.
 
 # %%
@@ -24,8 +24,8 @@ def on_two(a, b, function):
 # ## Case 1: rows of A
 
 # %% [markdown] notes
-# 6 min. Tear a sheet with A on it between its rows. Each half and a whole B: can each compute? Yes, and nobody has to
-# speak.
+# 6 min. Tear a sheet with A on it between its rows. Each half and all of B: can each compute? Yes, without any
+# communication.
 
 # %%
 rows = on_two([1, 2], [2, 2], xb.dot)
@@ -38,8 +38,8 @@ ask("Device 1 has row [3, 4] of A, and all of B. What does it compute?", ..., ro
 # ## Case 2: columns of A, rows of B
 
 # %% [markdown] notes
-# 10 min. Tear between the columns. Let the room compute both products, and see that the shapes are those of C and the
-# numbers are not. "Unreduced" is the word: each has a part of a sum. Then: who needs C, everyone or each a part?
+# 10 min. Tear between the columns. Let the room compute both products and see that the shapes are those of C but the
+# numbers are not. The word is "unreduced": each has a partial sum. Then: does everyone need C, or each only a part?
 
 # %%
 local = on_two([2, 1], [1, 2], xb.dot)
@@ -51,13 +51,13 @@ ask("And after a sum over the devices?", ..., reduced, *cut, of=lambda out: out[
 show(reduced)
 
 # %% [markdown] rule
-# [[1, 10], [3, 30]], which is no part of C; after the sum, C.
+# [[1, 10], [3, 30]], which is not a part of C; after the sum, C.
 #
-# ## Case 3: one cut, one whole
+# ## Case 3: one sharded, one replicated
 
 # %% [markdown] notes
-# 6 min. B is whole, A is cut along the contracted dimension. There is no way around the gather. Ask what else could
-# be gathered, and what is smaller.
+# 6 min. B is replicated, A is sharded along the contracted dimension. The gather is unavoidable. Ask what else could be
+# gathered, and which is smaller.
 
 # %%
 gathered = on_two([2, 1], [2, 2], lambda a, b: xb.dot(xb.all_gather(a, 1, 2), b))
@@ -67,12 +67,12 @@ ask("A is gathered, then multiplied. How many bytes go over a link?", ..., lambd
 # %% [markdown] rule
 # 8: half of A, which is 16 bytes.
 #
-# ## The same by a mesh
+# ## The same with a mesh
 
 # %% [markdown] notes
-# 9 min. Now without ids and groups: name the axis, say how each array is cut, and let the types tell whether the
-# result is one value. Show that leaving out the psum is *refused*, with the reason, and does not give wrong numbers.
-# This is what `jax.shard_map` does with `check_vma`.
+# 9 min. Now without ids and groups: name the axis, annotate the sharding of each array, and let the types show whether
+# the result is the same everywhere. Show that leaving out the psum is *refused*, with the reason, instead of giving
+# wrong numbers. This is what `jax.shard_map` does with `check_vma`.
 
 # %%
 mesh = xb.Mesh(i=2)
@@ -80,7 +80,7 @@ specs = (xb.P(None, "i"), xb.P("i"))
 product = xb.shard_map(lambda a, b: xb.mesh.psum(xb.dot(a, b), "i"), mesh, specs, xb.P()).program(
     xb.f32[2, 2], xb.f32[2, 2]
 )
-ask("psum of the local products. What leaves as one value?", ..., product.run, A, B, claim=on_xla(product.module, *cut))
+ask("psum of the local products. What is the result?", ..., product.run, A, B, claim=on_xla(product.module, *cut))
 
 
 def without_sum():
@@ -92,7 +92,7 @@ def without_sum():
     return "yes"
 
 
-ask("May the local products leave as one value, without the psum?", ..., without_sum, choices=["yes", "no"],
+ask("May the local products leave as one replicated value, without the psum?", ..., without_sum, choices=["yes", "no"],
     claim=about_xbuild("The type of the product is varying along i"))  # fmt: skip
 
 # %% [markdown] rule
@@ -101,13 +101,13 @@ ask("May the local products leave as one value, without the psum?", ..., without
 # ## Exercise
 
 # %% [markdown] notes
-# 10 min. `xbuild puzzle 17`: rows to columns with at most 12 bytes on a link. Whoever gathers the whole matrix sends
-# 48 and is told so. Then compare with all-to-all. At home: `xbuild learn 18` and `xbuild learn 19`.
+# 10 min. `xbuild puzzle 17`: rows to columns with at most 12 bytes on a link. Whoever gathers the entire matrix sends
+# 48, and the puzzle says so. Then compare with all-to-all. At home: `xbuild learn 18` and `xbuild learn 19`.
 
 # %%
 scattered = on_two([2, 1], [1, 2], lambda a, b: xb.reduce_scatter(xb.dot(a, b), xb.add, 0, 2))
-ask("Case 2 once more, by reduce_scatter: what has device 1?", ..., scattered, *cut, of=lambda out: out[1])
+ask("Case 2 again, with reduce_scatter: what does device 1 have?", ..., scattered, *cut, of=lambda out: out[1])
 show(scattered)
 
 # %% [markdown] rule
-# [[11, 110]]: row 1 of C, for half of the bytes of the all-reduce.
+# [[11, 110]]: row 1 of C, for half the bytes of the all-reduce.

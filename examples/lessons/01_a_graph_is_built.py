@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 1. A graph is built, not run
 #
-# In NumPy the line `c = a + b` computes numbers. In XLA it records an instruction, and no number exists yet. What
+# In NumPy the line `c = a + b` computes numbers. In XLA it records an instruction, and no numbers exist yet. What
 # exists is the instruction's *shape*: an element type and dimensions, such as `f32[2,3]`.
 #
 # Each lesson asks before it shows. Guess, then look: a wrong guess teaches more than a right one.
@@ -25,7 +25,7 @@ print(program)
 ask("How many numbers have been added so far?", ..., lambda: 0, claim=about_xbuild("Building computes nothing"))
 
 # %% [markdown] rule
-# None. `xb.add(a, b)` gave a handle on an instruction. The program runs when it is given to `xb.evaluate`.
+# None. `xb.add(a, b)` returned a handle to an instruction. The program runs when you pass it to `xb.evaluate`.
 
 # %%
 ask(
@@ -42,8 +42,7 @@ show(program)
 #
 # ## Shapes come before values
 #
-# The shape of a result follows from the shapes of the operands alone. So a shape error is found while the program is
-# built.
+# The shape of a result follows from the shapes of its operands, so shape errors are found while the program is built.
 
 
 # %%
@@ -79,12 +78,11 @@ def build_wrong():
 
 
 ask(
-    "f32[2,5] times f32[4,7] cannot be. When is that found?",
+    "f32[2,5] times f32[4,7] is impossible. When is the error found?",
     ..., build_wrong, choices=["while it is built", "while it runs"], claim=on_xla(TEXT),
 )  # fmt: skip
 
 # %% [markdown] rule
 # The message names both numbers that clash, 5 and 4, the operands, and the line. Nothing had to run.
 #
-# **Rule.** A line of the program adds an instruction with a known shape. Values come later, when the whole program
-# runs.
+# **Rule.** A line of the program adds an instruction with a known shape. Values come later, when the program runs.

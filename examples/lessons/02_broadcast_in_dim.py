@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 2. BroadcastInDim says where each dimension goes
 #
-# NumPy aligns shapes from the right and repeats silently. XLA aligns nothing: `broadcast_in_dim` is told, for each
-# dimension of the operand, which dimension of the result it becomes. Along all other dimensions the operand is
+# NumPy aligns shapes from the right and repeats silently. XLA aligns nothing: for each dimension of the operand,
+# `broadcast_in_dim` takes the dimension of the result that it becomes. Along all other dimensions the operand is
 # repeated.
 
 # %%
@@ -18,7 +18,7 @@ def as_rows(x):
 ask("x = [1, 2, 3] becomes s32[2,3] with broadcast_dimensions=[1]. What are the 6 numbers?", ..., as_rows, [1, 2, 3])
 
 # %% [markdown] rule
-# Dimension 0 of `x` becomes dimension 1 of the result. Element `[i, j]` is `x[j]`, so that each row is 1, 2, 3.
+# Dimension 0 of `x` becomes dimension 1 of the result. Element `[i, j]` is `x[j]`, so each row is 1, 2, 3.
 
 
 # %%
@@ -30,7 +30,7 @@ def as_columns(x):
 ask("x = [1, 2] becomes s32[2,3] with broadcast_dimensions=[0]. What are the 6 numbers?", ..., as_columns, [1, 2])
 
 # %% [markdown] rule
-# Element `[i, j]` is `x[i]`: the first row is 1, 1, 1. NumPy would refuse this; its `x[:, None]` says the same.
+# Element `[i, j]` is `x[i]`: the first row is 1, 1, 1. NumPy would refuse this; its `x[:, None]` does the same.
 #
 # ## A dimension of size 1
 
@@ -45,7 +45,7 @@ ask("x = [[1, 2, 3]] is s32[1,3], and becomes s32[2,3] with broadcast_dimensions
     ..., stretched, [[1, 2, 3]])  # fmt: skip
 
 # %% [markdown] rule
-# A dimension of size 1 is repeated, too. Any other size must equal that of the result's dimension.
+# A dimension of size 1 is repeated as well. Any other size must equal that of the result's dimension.
 #
 # ## And the operator `+`
 
@@ -71,8 +71,8 @@ ask("May f32[2,3] + f32[3] be written without saying where the 3 goes?", ..., pl
 show(as_rows)
 
 # %% [markdown] rule
-# The message gives the way out: `broadcast_dimensions=[1]`.
+# The message shows the fix: `broadcast_dimensions=[1]`.
 #
-# **Rule.** `broadcast_dimensions[d]` is the place of the operand's dimension `d`. Nothing is aligned for you.
+# **Rule.** `broadcast_dimensions[d]` is where the operand's dimension `d` goes. Nothing is aligned for you.
 #
 # Now write one: `xbuild puzzle 1`, the outer sum of two vectors.

@@ -2,7 +2,7 @@
 # # 3. DotGeneral: batch first, then what is left of lhs, then of rhs
 #
 # Every matrix product, batched product and attention score is one op. It has two kinds of named dimensions:
-# *contracted* ones are summed over and vanish, *batch* ones are walked in step. All others are free.
+# *contracted* ones are summed over and disappear, *batch* ones are paired up. All others are free.
 
 # %%
 import numpy as np
@@ -30,8 +30,8 @@ ask(
 )  # fmt: skip
 
 # %% [markdown] rule
-# Batch first (5), then the free dimensions of lhs (2), then those of rhs (4). The order in the operands is not kept:
-# the 5 stood in the middle.
+# Batch first (5), then the free dimensions of lhs (2), then those of rhs (4). The order in the operands does not
+# matter: the 5 was in the middle.
 #
 # ## The same as einsum
 
@@ -48,8 +48,8 @@ same = on_xla(product, lhs, rhs)
 ask("Which einsum is this product?", ..., which, choices=spelled, claim=same)
 
 # %% [markdown] rule
-# `ebc,cbd->bed`: `b` is in both operands and in the result, so it is batch. `c` is in both and not in the result:
-# contracted.
+# `ebc,cbd->bed`: `b` is in both operands and in the result, so it is a batch dimension. `c` is in both but not in the
+# result, so it is contracted.
 #
 # ## No dimension named
 
@@ -69,9 +69,8 @@ ask(
 )
 
 # %% [markdown] rule
-# All dimensions are free, so that the result is f32[2,3], each element of x times each of y: 10, 20, 30, then 20, 40,
-# 60.
+# All dimensions are free, so the result is f32[2,3], each element of x times each of y: 10, 20, 30, then 20, 40, 60.
 #
-# **Rule.** Result dimensions: batch, free of lhs, free of rhs. What is contracted is gone.
+# **Rule.** Result dimensions: batch, free in lhs, free in rhs. Contracted dimensions are gone.
 #
-# Now write attention scores by one op: `xbuild puzzle 7`.
+# Now compute attention scores with one op: `xbuild puzzle 7`.

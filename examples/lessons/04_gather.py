@@ -4,11 +4,11 @@
 # Gather reads *windows* out of an operand. Four attributes say how:
 #
 # - `slice_sizes`: the size of each window, one number for each dimension of the operand.
-# - `start_index_map`: which dimension of the operand each number of an index vector is for.
-# - `collapsed_slice_dims`: dimensions of the window, of size 1, that are left out of the result.
-# - `offset_dims`: where in the result the other dimensions of the window stand.
+# - `start_index_map`: the dimension of the operand that each number of an index vector refers to.
+# - `collapsed_slice_dims`: dimensions of the window, of size 1, that are dropped from the result.
+# - `offset_dims`: where the other dimensions of the window go in the result.
 #
-# The operand of this lesson is a table of 3 rows, in which element `[i, j]` is `10 i + j`:
+# The operand in this lesson is a table of 3 rows whose element `[i, j]` is `10 i + j`:
 #
 #      0  1  2  3
 #     10 11 12 13
@@ -40,7 +40,7 @@ rows = gather([2], offset_dims=[1], collapsed=[0], index_map=[0], sizes=[1, 4])
 ask("Windows of size [1, 4] start at rows [2, 0]. What comes out?", ..., rows, table, [2, 0])
 
 # %% [markdown] rule
-# Index 2 is for dimension 0 (`start_index_map=[0]`), so the window is row 2: 20, 21, 22, 23. Then row 0. This is
+# Index 2 refers to dimension 0 (`start_index_map=[0]`), so the window is row 2: 20, 21, 22, 23. Then row 0. This is
 # NumPy's `take`.
 
 
@@ -55,8 +55,7 @@ ask(
 )
 
 # %% [markdown] rule
-# Three single elements: the diagonal 0, 11, 22. Both dimensions of the window are collapsed, so that the result has
-# rank 1.
+# Three single elements: the diagonal 0, 11, 22. Both dimensions of the window are collapsed, so the result has rank 1.
 #
 # With `start_index_map=[1, 0]` the first number of each index vector is the *column*:
 
@@ -66,7 +65,7 @@ swapped = gather([1, 2], offset_dims=[], collapsed=[0, 1], index_map=[1, 0], siz
 ask("start_index_map=[1, 0], one window of size [1, 1] at [2, 1]. Which element?", ..., swapped, table, [[2, 1]])
 
 # %% [markdown] rule
-# 2 is for dimension 1 and 1 for dimension 0: row 1, column 2, the element 12.
+# 2 refers to dimension 1, and 1 to dimension 0: row 1, column 2, the element 12.
 
 
 # %%
@@ -84,9 +83,9 @@ ask(
 show(windows)
 
 # %% [markdown] rule
-# [2, 2, 2]: dimension 0 counts the windows, dimensions 1 and 2 are the window's. The second has 12, 13, 22, 23.
+# [2, 2, 2]: dimension 0 numbers the windows, dimensions 1 and 2 are the window's. The second holds 12, 13, 22, 23.
 #
-# **Rule.** An index vector says where a window begins; `slice_sizes` how large it is; collapsed dimensions vanish;
-# offset dims place the rest.
+# **Rule.** An index vector says where a window begins and `slice_sizes` how large it is; collapsed dimensions
+# disappear; offset_dims places the rest.
 #
-# Now write one: `xbuild puzzle 2`, a transpose by gather alone.
+# Now write one: `xbuild puzzle 2`, a transpose using only gather.

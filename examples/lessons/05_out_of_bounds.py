@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 5. Out of bounds: moved, dropped, never an error
 #
-# Indices are data, and on an accelerator no data can raise an error. So each op states what an index out of bounds
-# means. There are two answers: the window is *moved* until it fits, or the update is *dropped*. A negative index does
-# not count from the end.
+# Indices are data, and on an accelerator data cannot raise an error. So each op defines what an index out of bounds
+# means. There are two answers: the window is *moved* until it fits, or the update is *dropped*. Negative indices do not
+# count from the end.
 
 # %%
 import numpy as np
@@ -42,23 +42,22 @@ ask(
 )  # fmt: skip
 
 # %% [markdown] rule
-# Only elements 0 and 9 change. Scatter *drops* an update whose window does not fit: nothing is added at 9 for the
-# index 12.
+# Only elements 0 and 9 change. Scatter *drops* an update whose window does not fit: index 12 adds nothing at 9.
 #
 # ## A slice whose start is data
 
 
 # %%
 @xb.computation(xb.s32[10], xb.s32[()])
-def cut(x, start):
+def window(x, start):
     return xb.dynamic_slice(x, [start], [4])
 
 
-ask("dynamic_slice of size 4 starts at 8 of the numbers 0 to 9. What comes out?", ..., cut, ten, 8)
+ask("dynamic_slice of size 4 starts at 8 of the numbers 0 to 9. What comes out?", ..., window, ten, 8)
 
 # %% [markdown] rule
-# 6, 7, 8, 9. A window of 4 fits at 6 at the latest, so the whole window is moved there. The first element is *not*
-# element 8.
+# 6, 7, 8, 9. The last start at which a window of 4 fits is 6, so the entire window is moved there. The first element is
+# *not* element 8.
 
 
 # %%
@@ -67,12 +66,12 @@ def written(x, start):
     return xb.dynamic_update_slice(x, xb.constant(x.builder, np.int32([-1, -1, -1, -1])), [start])
 
 
-ask("dynamic_update_slice writes four times -1 from 8 on. At which index is the first -1?",
+ask("dynamic_update_slice writes -1 four times, starting at 8. At which index is the first -1?",
     ..., written, ten, 8, of=lambda out: int(np.argmax(out == -1)))  # fmt: skip
 
 # %% [markdown] rule
-# At 6: the same shift as in dynamic_slice. Elements 6 and 7 are overwritten, although the start was 8. A loop that
-# writes blocks past the end of a buffer spoils its last good block, and no error tells of it: `xbuild run --strict`
-# does.
+# At 6: the same shift as in dynamic_slice. Elements 6 and 7 are overwritten although the start was 8. A loop that
+# writes blocks past the end of a buffer corrupts its last good block without an error; `xbuild run --strict` reports
+# it.
 #
 # **Rule.** Gather, dynamic_slice and dynamic_update_slice move the window. Scatter drops the update. Nothing wraps.

@@ -1,8 +1,8 @@
 # %% [markdown]
-# # 6. Scatter with an index twice
+# # 6. Scatter with a repeated index
 #
-# Scatter brings updates to places of an operand and combines what is there with what comes, by a function of two
-# scalars. The same place may be named twice.
+# Scatter writes updates to places of an operand and combines each with the value that is there, by a function of two
+# scalars. The same place may occur twice.
 
 # %%
 import numpy as np
@@ -27,26 +27,26 @@ total = scatter_by(xb.add, [5, 7, 1])
 ask("Into [0, 0, 0] the updates 5, 7, 1 are added at places [1, 1, 2]. What comes out?", ..., total, zeros, [1, 1, 2])
 
 # %% [markdown] rule
-# 0, 12, 1. Both updates of place 1 count. Addition gives 12 in either order, so nobody has to know the order.
+# 0, 12, 1. Both updates of place 1 count. Addition gives 12 in either order, so the order does not matter.
 #
 # ## Overwriting
 #
-# The function may also forget what was there: `lambda old, new: new`.
+# The function may also ignore the old value: `lambda old, new: new`.
 
 # %%
 last = scatter_by(lambda old, new: new, [5, 7, 1])
 once = [0, 1, 2]
-ask("Overwriting at places [0, 1, 2], each named once. What comes out?", ..., last, zeros, once)
+ask("Overwriting at places [0, 1, 2], each once. What comes out?", ..., last, zeros, once)
 ask(
-    "Overwriting at places [1, 1, 2]. Which number stands at place 1, here?",
+    "Overwriting at places [1, 1, 2]. Which number ends up at place 1, here?",
     ..., last, zeros, [1, 1, 2], of=lambda out: out[1],
     claim=chosen("the order of the indices, so that the last update stays", last, zeros, [1, 1, 2]),
 )  # fmt: skip
 
 # %% [markdown] rule
-# 7 here, since the updates are applied in the order of their indices. The documents promise no order: on another
-# machine, or in another version, it may be 5. A program whose result depends on this is wrong, whatever it gave when
-# you tried it.
+# 7 here, since the updates are applied in the order of the indices. The specification promises no order: on a different
+# machine, or in a different version, it may be 5. A program whose result depends on this is wrong, whatever it returned
+# when you tried it.
 
 # %%
 maximum = scatter_by(xb.maximum, [5, 7, 1])
@@ -64,14 +64,14 @@ ask(
     zeros,
     [1, 1, 2],
 )
-ask("Is it the same with the updates 7 and 5 in the other order? (yes or no)", ..., same_either_way, maximum,
+ask("Is it the same with the updates 7 and 5 swapped? (yes or no)", ..., same_either_way, maximum,
     claim=on_xla(scatter_by(xb.maximum, [7, 5, 1]), zeros, [1, 1, 2]))  # fmt: skip
 show(total)
 
 # %% [markdown] rule
-# 0, 7, 1, and yes: of a maximum the order does not matter.
+# 0, 7, 1, and yes: for a maximum the order does not matter.
 #
-# **Rule.** With an index twice, use a function for which the order does not matter: add, multiply, maximum, minimum.
-# If each index is named once, any function is safe, and `unique_indices=True` may say so to the compiler.
+# **Rule.** If an index may repeat, use a function for which the order does not matter: add, multiply, maximum, minimum.
+# If each index occurs once, any function is safe, and `unique_indices=True` tells the compiler so.
 #
 # Now write one: `xbuild puzzle 9`, a histogram.

@@ -1,8 +1,8 @@
 # %% [markdown]
-# # 7. Reduce: what it begins with, and in which order
+# # 7. Reduce: its initial value and its order
 #
-# `reduce` folds a dimension away by a function of two scalars. It is given an *init*. Two beliefs go wrong here: that
-# init is only used when there is nothing else, and that elements are taken from left to right.
+# `reduce` folds a dimension away by a function of two scalars, starting from an *init*. Two common beliefs are wrong:
+# that init is only used if there is nothing else, and that elements are taken from left to right.
 
 # %%
 import ml_dtypes
@@ -21,11 +21,10 @@ ask("[1, 2, 3] is reduced by add, with init 10. What comes out?", ..., from_ten,
     claim=chosen("to let init take part once", from_ten, [1, 2, 3]))  # fmt: skip
 
 # %% [markdown] rule
-# 16, here: init takes part once. It is meant to be the number that changes nothing: 0 for add, 1 for multiply, -inf
-# for maximum.
+# 16, here: init takes part once. It is meant to be the neutral number: 0 for add, 1 for multiply, -inf for maximum.
 #
-# (A compiler may cut the fold into pieces and begin each with init. With 10 that would count it twice; with 0 nobody
-# can tell.)
+# (A compiler may split the fold into pieces and start each with init. That would count 10 twice; with 0 it makes no
+# difference.)
 
 
 # %%
@@ -38,11 +37,11 @@ ask("f32[2,0] has two rows of no elements. Its rows are reduced by maximum, with
     ..., nothing, np.zeros((2, 0), np.float32))  # fmt: skip
 
 # %% [markdown] rule
-# -inf, -inf: of no elements, what is left is init.
+# -inf, -inf: without elements, only init is left.
 #
 # ## The order
 #
-# bf16 has 8 bits for the digits: 256 + 1 is 257, which is no bf16, and becomes 256. So a running sum of ones stops at
+# bf16 has 8 significant bits: 256 + 1 is 257, which is not a bf16 and rounds to 256. So a running sum of ones stops at
 # 256.
 
 # %%
@@ -70,8 +69,8 @@ ask("`reduce` adds the same 512 ones in bf16. What is the sum, here?", ..., at_o
 show(at_once)
 
 # %% [markdown] rule
-# The loop gives 256, `reduce` gives 512. The documents leave the order and the precision inside to the
-# implementation, so neither number is promised; XLA:CPU gives 512 as well.
+# The loop gives 256, `reduce` gives 512. The specification leaves the order and the inner precision to the
+# implementation, so neither number is guaranteed; XLA:CPU gives 512 as well.
 #
-# **Rule.** Give init a neutral number. Use functions that may be applied in any order, and expect the last digits of
-# a sum of floats to differ from machine to machine.
+# **Rule.** Use a neutral number as init. Use functions that may be applied in any order, and expect the last digits of
+# a sum of floats to differ between machines.

@@ -1,7 +1,7 @@
 # %% [markdown]
-# # 8. Pad can also take away
+# # 8. Pad can also crop
 #
-# `pad` is told three numbers for each dimension: `low` at the front, `high` at the end, `interior` between each two
+# `pad` takes three numbers for each dimension: `low` at the front, `high` at the end, `interior` between neighboring
 # elements. Low and high may be negative.
 
 # %%
@@ -22,23 +22,23 @@ ask("[1, 2, 3] is padded with zeros: low 1, high 2, interior 0. What comes out?"
 ask("low 0, high 0, interior 1. What comes out?", ..., padded(0, 0, 1), [1, 2, 3])
 
 # %% [markdown] rule
-# 1, 0, 2, 0, 3: one zero between each two elements, none at the ends. Of n elements become n + (n - 1) * interior.
+# 1, 0, 2, 0, 3: one zero between neighbors, none at the ends. n elements become n + (n - 1) * interior.
 
 # %%
 ask("low -1, high 2, interior 1. What comes out?", ..., padded(-1, 2, 1), [1, 2, 3])
 
 # %% [markdown] rule
-# 0, 2, 0, 3, 0, 0. Interior comes first: 1 0 2 0 3. Then low -1 crops the 1, and high 2 adds two zeros. If low came
-# first, the 2 would be the first element.
+# 0, 2, 0, 3, 0, 0. Interior is applied first: 1 0 2 0 3. Then low -1 crops the 1, and high 2 adds two zeros. If low
+# were first, 2 would be the first element.
 
 # %%
 ask("low -2, high -2, interior 1. What comes out?", ..., padded(-2, -2, 1), [1, 2, 3])
 show(padded(-1, 2, 1))
 
 # %% [markdown] rule
-# Of 1 0 2 0 3 two are cropped at each end: the 2 is left.
+# Two elements of 1 0 2 0 3 are cropped at each end, which leaves the 2.
 #
-# **Rule.** Interior first, then low and high; negative ones crop. Pad is therefore the reverse of a slice with a
-# stride, which is why it stands in the gradient of every slice.
+# **Rule.** Interior first, then low and high; negative ones crop. So pad is the inverse of a strided slice, and appears
+# in the gradient of every slice.
 #
 # Now write one: `xbuild puzzle 10`, two vectors interleaved.

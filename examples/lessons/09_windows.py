@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 9. Windows: reduce_window, convolution, select_and_scatter
 #
-# Three ops slide a window over an operand. The first folds each window by a function; the second multiplies it with a
-# kernel and adds; the third is the way back from a pooling.
+# Three ops slide a window over an operand. The first folds each window by a function; the second multiplies it by a
+# kernel and adds; the third is the backward pass of pooling.
 
 # %%
 import numpy as np
@@ -19,7 +19,7 @@ def sums(x):
 ask("Windows of 3 move by 2 over [0, 1, 2, 3, 4, 5], and are summed. What comes out?", ..., sums, np.arange(6))
 
 # %% [markdown] rule
-# 0+1+2 = 3 and 2+3+4 = 9. A third window would begin at 4 and pass the end, so there is none.
+# 0+1+2 = 3 and 2+3+4 = 9. A third window would begin at 4 and pass the end, so it does not exist.
 #
 # ## Does a convolution flip its kernel?
 #
@@ -35,13 +35,13 @@ def slid(x, kernel):
 ask("What comes out of [1, 2, 3, 4, 5] with the kernel [1, 0, -1]?", ..., slid, [[[1, 2, 3, 4, 5]]], [[[1, 0, -1]]])
 
 # %% [markdown] rule
-# -2, -2, -2: the first window gives 1*1 + 2*0 + 3*(-1) = -2. No flip. With a flip it would be 2, 2, 2. What XLA and
-# all of deep learning call convolution is a correlation; `window_reversal` flips.
+# -2, -2, -2: the first window gives 1*1 + 2*0 + 3*(-1) = -2. No flip; with a flip it would be 2, 2, 2. What XLA and
+# deep learning call convolution is a correlation; `window_reversal` flips.
 #
-# ## The way back from a maximum
+# ## The gradient of a maximum
 #
-# Max pooling keeps the largest element of each window. On the way back, the gradient of each window goes to the
-# element that was kept, and where one element was kept by two windows, the gradients are added.
+# Max pooling keeps the largest element of each window. In the backward pass, the gradient of each window goes to the
+# element that it kept; if two windows kept the same element, their gradients are added.
 
 
 # %%
@@ -62,7 +62,7 @@ show(back)
 # First 0, 10, 0, 1, 0: the windows are 1 9 2 and 2 4 3. Then 0, 0, 11, 0, 0: the 9 is the maximum of both windows and
 # gets both gradients.
 #
-# **Rule.** A window that does not fit is left out, unless padding makes room. The kernel is not flipped. The way back
-# of a maximum adds where windows overlap.
+# **Rule.** A window that does not fit is dropped, unless padding makes room. The kernel is not flipped. The gradient of
+# a maximum adds up where windows overlap.
 #
 # Now write two: `xbuild puzzle 5`, a running sum, and `xbuild puzzle 8`, a moving sum by convolution.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 10. Numbers at the edge
 #
-# No op may raise an error, so that each gives *some* number, also where arithmetic has none. Guess what; neither C
-# nor NumPy is a safe guide.
+# No op can raise an error, so each returns *some* number even where arithmetic defines none. Guess which; neither C nor
+# NumPy is a safe guide.
 
 # %%
 import numpy as np
@@ -22,8 +22,7 @@ ask("s32 division: 7 / 0 and -7 / 2?", ..., divided, [7, -7], [0, 2],
     claim=chosen("-1 for a division by zero", divided, [7, -7], [0, 2]))  # fmt: skip
 
 # %% [markdown] rule
-# -1 and -3. Division rounds towards zero (Python's `//` gives -4), and division by zero gives all bits one, which is
-# -1.
+# -1 and -3. Division rounds toward zero (Python's `//` gives -4), and division by zero sets all bits, which is -1.
 
 # %%
 remains = of_two(xb.ops.remainder)
@@ -31,14 +30,14 @@ ask("The remainders: 7 rem 0 and -7 rem 2?", ..., remains, [7, -7], [0, 2],
     claim=chosen("the dividend for a remainder by zero", remains, [7, -7], [0, 2]))  # fmt: skip
 
 # %% [markdown] rule
-# 7 and -1. The remainder has the sign of the dividend; by zero it is the dividend.
+# 7 and -1. The remainder has the sign of the dividend; for a divisor of zero it is the dividend.
 
 # %%
 ask("The least s32 is -2147483648. Divided by -1, and by 1?", ..., divided, [LEAST, LEAST], [-1, 1],
-    claim=chosen("the dividend for the one quotient that is no s32", divided, [LEAST, LEAST], [-1, 1]))  # fmt: skip
+    claim=chosen("the dividend if the quotient does not fit s32", divided, [LEAST, LEAST], [-1, 1]))  # fmt: skip
 
 # %% [markdown] rule
-# -2147483648 both times: 2147483648 is no s32.
+# -2147483648 both times: 2147483648 does not fit s32.
 
 # %%
 ask("Shifts: 1 << 32, and -8 >> 40 (arithmetic)?", ...,
@@ -46,7 +45,7 @@ ask("Shifts: 1 << 32, and -8 >> 40 (arithmetic)?", ...,
         xb.shift_left(x, 32), xb.shift_right_arithmetic(y, 40)])), 1, -8)  # fmt: skip
 
 # %% [markdown] rule
-# 0 and -1: all bits are shifted out, and what comes in is 0, or the sign. In C it is undefined, and on many
+# 0 and -1: all bits are shifted out, and zeros or copies of the sign come in. In C this is undefined, and on many
 # processors 1 << 32 is 1.
 
 # %%
@@ -55,7 +54,7 @@ ask("f32 to s32: 3e9, -2.7 and NaN?", ..., to_int, [3e9, -2.7, np.nan],
     claim=chosen("the nearest s32, and 0 for NaN", to_int, [3e9, -2.7, np.nan]))  # fmt: skip
 
 # %% [markdown] rule
-# 2147483647, -2 and 0: clamped to the range, cut towards zero, and NaN becomes 0.
+# 2147483647, -2 and 0: clamped to the range, truncated toward zero, and NaN becomes 0.
 
 # %%
 ask("maximum(NaN, 1) and maximum(-inf, 1) in f32?", ..., of_two(xb.ops.maximum, xb.f32), [np.nan, -np.inf], [1, 1])
@@ -63,15 +62,14 @@ clamp = xb.computation(xb.s32[()])(lambda x: xb.clamp(5, x, 1))
 ask("clamp(min=5, x=3, max=1): min is above max. What comes out?", ..., clamp, 3)
 
 # %% [markdown] rule
-# NaN and 1: a NaN is never lost. The clamp gives 1: it is minimum(maximum(min, x), max), so that max has the last
-# word.
+# NaN and 1: a NaN is never lost. The clamp gives 1: it is minimum(maximum(min, x), max), so max wins.
 
 # %%
 ordered = xb.computation(xb.f32[4])(lambda x: xb.sort(x))
 ask("Sorted: [2, NaN, -inf, 1]?", ..., ordered, [2, np.nan, -np.inf, 1])
 
 # %% [markdown] rule
-# -inf, 1, 2, NaN: sorted without a comparator, a NaN comes last.
+# -inf, 1, 2, NaN: without a comparator, NaN is sorted last.
 #
-# **Rule.** Integers wrap, conversions clamp, NaN spreads, and nothing raises. `xbuild run --strict` tells where such
-# numbers are born.
+# **Rule.** Integers wrap, conversions clamp, NaN spreads, and nothing raises. `xbuild run --strict` reports where such
+# numbers first appear.

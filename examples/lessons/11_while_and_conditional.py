@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 11. While and conditional are values
 #
-# A loop in XLA is one instruction with a result, as `add` is. It carries a *state* from trip to trip; the state has
-# one shape for ever. A conditional, too, is one instruction; its branches have results of one shape.
+# A loop in XLA is one instruction with a result, like `add`. It carries a *state* from trip to trip, whose shape never
+# changes. A conditional is one instruction as well; its branches have results of the same shape.
 
 # %%
 import xbuild as xb
@@ -16,7 +16,7 @@ def fibonacci(n):
 
 
 ask(
-    "The state is (n, a, b) and begins as (7, 0, 1). While n > 0, a trip makes it (n-1, b, a+b). What is a at the end?",
+    "The state is (n, a, b) and starts as (7, 0, 1). While n > 0, a trip makes it (n-1, b, a+b). What is a at the end?",
     ..., fibonacci, 7,
 )  # fmt: skip
 ask("And with n = 0?", ..., fibonacci, 0)
@@ -35,15 +35,15 @@ body { x = f32[2] parameter(0)
 ENTRY main { p = f32[2] parameter(0)
   ROOT loop = f32[2] while(p), condition=condition, body=body }"""
 ask(
-    "The body makes f32[4] of f32[2] by a concatenation. Is the loop accepted?",
+    "The body turns f32[2] into f32[4] by a concatenation. Is the loop accepted?",
     ...,
     GROWING,
     choices=["accepted", "refused"],
 )
 
 # %% [markdown] rule
-# Refused: memory for the state is laid out once. A buffer of the largest size and a counter do what a growing list
-# would.
+# Refused: memory for the state is allocated once. Use a buffer of the maximum size and a counter instead of a growing
+# list.
 #
 # ## Branches
 
@@ -54,7 +54,7 @@ def halved_or_not(is_even, x):
     return xb.conditional(is_even, x, lambda v: xb.divide(v, 2), x, lambda v: v * 3 + 1)
 
 
-ask("If the predicate holds x/2, else 3x+1. x is 7, the predicate false. What comes out?", ..., halved_or_not, False, 7)
+ask("If the predicate is true x/2, else 3x+1. x is 7, it is false. What comes out?", ..., halved_or_not, False, 7)
 
 
 @xb.computation(xb.s32[()], xb.s32[()])
@@ -67,8 +67,8 @@ ask("And with the branch index -1?", ..., by_number, -1, 4)
 show(halved_or_not)
 
 # %% [markdown] rule
-# 22, 400 and 400: an index out of range, also a negative one, takes the last branch.
+# 22, 400 and 400: an index out of range, even a negative one, selects the last branch.
 #
-# **Rule.** Both are functions from values to values. What is not in the state is not kept, and only one branch runs.
+# **Rule.** Both are functions from values to values. Only the state survives a trip, and only one branch runs.
 #
 # Now write one: `xbuild puzzle 11`, the greatest common divisor.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 12. Replicas: one program, many lives
 #
-# A program with `num_replicas=4` is run by four devices. Each has its own arguments and its own results, and runs the
-# same text. There is no master, and no line of the program says "send this to the others" unless an instruction does.
+# A program with `num_replicas=4` runs on four devices. Each has its own arguments and its own results, and runs the
+# same text. There is no master, and nothing is sent to other replicas unless an instruction says so.
 
 # %%
 import numpy as np
@@ -17,8 +17,7 @@ def on_replicas(function, count=4):
 
 doubled = on_replicas(lambda x: x * 2)
 ask(
-    "Four replicas are given 1, 2, 3, 4, and the program is x * 2. What do they have at the end? "
-    "(one number for each of the four)",
+    "Four replicas get 1, 2, 3, 4, and the program is x * 2. What are the results? (one number for each of the four)",
     ...,
     doubled,
     1,
@@ -28,7 +27,7 @@ ask(
 )
 
 # %% [markdown] rule
-# 2, 4, 6, 8: four results, since there are four runs of one program.
+# 2, 4, 6, 8: four results, since one program runs four times.
 
 # %%
 who = on_replicas(lambda x: xb.convert(xb.replica_id(x.builder), xb.s32) * 10 + x)
@@ -36,8 +35,8 @@ ask("The program is replica_id * 10 + x, and every x is 5. What do the four have
     ..., who, 5, 5, 5, 5)  # fmt: skip
 
 # %% [markdown] rule
-# 5, 15, 25, 35. `replica_id` is the one op that gives each replica another number: 0, 1, 2, 3. All that replicas do
-# differently comes from it, or from their arguments.
+# 5, 15, 25, 35. `replica_id` is the only op that gives each replica a different number: 0, 1, 2, 3. All differences
+# between replicas come from it or from their arguments.
 
 
 # %%
@@ -53,12 +52,11 @@ ask(
 )  # fmt: skip
 
 # %% [markdown] rule
-# 101, 2, 3, 4. All four *compute* x + 100; the select throws it away on three. The text is the same for all.
+# 101, 2, 3, 4. All four *compute* x + 100; the select discards it on three. The text is the same for all.
 #
-# ## The first meeting
+# ## The first collective
 #
-# `cross_replica_sum` is an instruction that all replicas run together: it gives every one the sum of what all
-# brought.
+# `cross_replica_sum` is an instruction that all replicas run together: each gets the sum of all their values.
 
 # %%
 summed = on_replicas(xb.cross_replica_sum)
@@ -70,7 +68,7 @@ ask("In the recorded run, at how many instructions does a replica wait for other
     claim=about_xbuild("The step page shows it as a bar across the four lanes"))  # fmt: skip
 
 # %% [markdown] rule
-# 10 on each of them. It is the one instruction at which they wait for each other: none can have the sum before the
-# last has brought its part.
+# 10 on each of them. It is the only instruction at which they wait for each other: none can have the sum before the
+# last one has contributed.
 #
-# **Rule.** Read a replicated program as one replica, everywhere: what do I hold, and whom do I wait for?
+# **Rule.** Read a replicated program as one replica and ask at each line: what do I hold, and whom do I wait for?

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 13. AllReduce: everyone in the group gets the sum
 #
-# `all_reduce` is the CrossReplicaSum of old, with two more things to say: which function combines, and which replicas
-# belong together. `replica_groups` is a list of groups. Each replica combines with its own group only.
+# `all_reduce` is the old CrossReplicaSum with two more options: which function combines the values, and which replicas
+# belong together. `replica_groups` is a list of groups. Each replica combines only with its own group.
 
 # %%
 import xbuild as xb
@@ -27,7 +27,7 @@ everyone = summed([], 4)
 ask("Four replicas hold 1, 2, 3, 4, and replica_groups is empty: {}. What do they have?", ..., everyone, 1, 2, 3, 4)
 
 # %% [markdown] rule
-# 10 each: no groups means one group of all, and not nobody.
+# 10 each: no groups means one group of all replicas.
 #
 # ## May a replica be left out?
 
@@ -44,8 +44,8 @@ ask("Four replicas, replica_groups={{0,1},{2},{3}}. Is it accepted?", ..., LEFT_
     choices=["accepted", "refused"])  # fmt: skip
 
 # %% [markdown] rule
-# Refused, then accepted: every replica runs the instruction, so that each must be in one group, be it alone. A group
-# of one gets back what it brought.
+# Refused, then accepted: every replica runs the instruction, so each must be in a group, if only by itself. A group of
+# one gets its own value back.
 
 
 # %%
@@ -59,9 +59,9 @@ ask("Three replicas hold 5, 9, 1: first all_reduce by maximum, then by add. What
 show(xb.trace(twice, [[5], [9], [1]], origins=True))
 
 # %% [markdown] rule
-# 9 each after the first, 27 each after the second. After an all-reduce all members hold one value; adding it up again
-# multiplies it by the number of replicas. This is how a gradient comes to be four times too large.
+# 9 each after the first, 27 each after the second. After an all-reduce all members hold the same value; summing it
+# again multiplies it by the number of replicas. This is how a gradient ends up four times too large.
 #
-# **Rule.** Each group sums for itself, every replica is in one group, no groups means all.
+# **Rule.** Each group sums separately, every replica is in exactly one group, and no groups means all.
 #
 # Now write one: `xbuild puzzle 12`.

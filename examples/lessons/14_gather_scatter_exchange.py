@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 14. AllGather, ReduceScatter, AllToAll: the order in the group counts
 #
-# Three collectives in which each replica gets a *part* or brings one. The parts have numbers, and the number of a
-# replica is its place in the group: in `{1,0}` replica 1 is the first.
+# In three collectives each replica receives or contributes a *part*. The parts are numbered, and the number of a
+# replica is its place in the group: in `{1,0}`, replica 1 is first.
 
 # %%
 import xbuild as xb
@@ -19,7 +19,7 @@ ask("Replica 0 holds [1, 2], replica 1 holds [3, 4]; all_gather with group {0,1}
 ask("The same with group {1,0}. What has replica 0?", ..., turned, [1, 2], [3, 4], of=lambda out: out[0])
 
 # %% [markdown] rule
-# 1, 2, 3, 4; then 3, 4, 1, 2, on both replicas. A group is a list, and not a set.
+# 1, 2, 3, 4; then 3, 4, 1, 2, on both replicas. A group is a list, not a set.
 
 # %%
 scatter = on_two(lambda x: xb.reduce_scatter(x, xb.add, 0, 2, [(0, 1)]))
@@ -42,7 +42,7 @@ ask("all_to_all of [1, 2] and [3, 4]: part i of each goes to member i. What have
     ..., exchange, [1, 2], [3, 4])  # fmt: skip
 
 # %% [markdown] rule
-# [1, 3] and [2, 4]: written below each other, rows have become columns. All-to-all is a transpose across devices.
+# [1, 3] and [2, 4]: written one below the other, rows became columns. All-to-all is a transpose across devices.
 #
 # ## What they cost
 #
@@ -63,9 +63,9 @@ show(halves)
 
 # %% [markdown] rule
 # 48 and 48 bytes, and the same sum: 10. An all-reduce *is* a reduce-scatter and an all-gather. Whoever needs only a
-# part of the sum leaves the second half away, and saves 24 bytes: that is what sharded optimizers do.
+# part of the sum skips the second half and saves 24 bytes: that is what sharded optimizers do.
 #
-# **Rule.** Gather puts parts together, reduce-scatter sums and keeps one part, all-to-all transposes; parts are
-# numbered by the place in the group.
+# **Rule.** Gather joins parts, reduce-scatter sums and keeps one part, all-to-all transposes; parts are numbered by
+# their place in the group.
 #
 # Now write: `xbuild puzzle 14` and `xbuild puzzle 17`.

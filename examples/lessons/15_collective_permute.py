@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 15. CollectivePermute: who receives nothing gets zeros
 #
-# `collective_permute` is given pairs (source, target). Each target gets what its source held. Rings, shifts and halo
-# exchanges are made of it.
+# `collective_permute` takes pairs (source, target). Each target gets the value of its source. Rings, shifts and halo
+# exchanges are built from it.
 
 # %%
 import xbuild as xb
@@ -23,7 +23,7 @@ ask(
 )
 
 # %% [markdown] rule
-# 0 and 5. Replica 1 gets the 5. Nobody sends to replica 0, and it does *not* keep its 5: it gets zeros.
+# 0 and 5. Replica 1 gets the 5. No replica sends to replica 0, and it does *not* keep its 5: it gets zeros.
 
 # %%
 ring = permuted([(0, 1), (1, 2), (2, 3), (3, 0)], 4)
@@ -31,7 +31,7 @@ ask("A ring of four, (0,1) (1,2) (2,3) (3,0), of 10, 11, 12, 13. What do they ha
 show(xb.trace(ring, [[10], [11], [12], [13]], origins=True))
 
 # %% [markdown] rule
-# 13, 10, 11, 12: each has what the one before it held.
+# 13, 10, 11, 12: each has the value of its predecessor.
 #
 # ## Which pairs are allowed?
 
@@ -47,8 +47,8 @@ ask("Pair (1,1) alone: replica 1 sends to itself. Accepted?", ..., TEXT.replace(
     choices=["accepted", "refused"])  # fmt: skip
 
 # %% [markdown] rule
-# Refused, refused, accepted. Each replica is at most once a source and at most once a target, and may be both, also
-# of itself.
+# Refused, refused, accepted. Each replica is at most once a source and at most once a target, and may be both, even for
+# itself.
 #
 # ## A sum by a ring
 
@@ -64,7 +64,7 @@ def ring_sum(x):
 
 rounds = xb.Module("ring_sum", xb.computation(xb.s32[()])(ring_sum), num_replicas=4)
 ask(
-    "Three times passed on round the ring, and added each time, from 1, 2, 3, 4. What do the four have?",
+    "1, 2, 3, 4 are passed around the ring three times, and added each time. What do the four have?",
     ...,
     rounds,
     1,
@@ -74,8 +74,8 @@ ask(
 )
 
 # %% [markdown] rule
-# 10 each: after three steps everyone has seen everyone's number.
+# 10 each: after three steps every number has reached every replica.
 #
-# **Rule.** A target gets its source's value, all others get zeros. A source once, a target once.
+# **Rule.** A target gets its source's value, all others get zeros. Each is at most one source and one target.
 #
 # Now write: `xbuild puzzle 13`, 15 and 16.

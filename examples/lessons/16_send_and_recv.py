@@ -1,12 +1,12 @@
 # %% [markdown]
-# # 16. Send and recv: tokens make the order
+# # 16. Send and recv: tokens define the order
 #
-# The text of a program is no order. Of two instructions that do not depend on each other, either may come first.
-# Where the order matters a *token* says so: a value without content, which the earlier one gives and the later one
+# The text of a program does not define an order. If two instructions do not depend on each other, either may run first.
+# If the order matters, a *token* defines it: a value without content that the earlier one returns and the later one
 # takes.
 #
-# A `send` begins when the other side has posted its `recv`, unless the machine has a buffer for it. `send_buffers`
-# says how many; 0 is the strict case.
+# A `send` starts when the other side has posted its `recv`, unless the machine has a buffer for it. `send_buffers` is
+# their number; 0 is the strict case.
 
 # %%
 import numpy as np
@@ -44,27 +44,27 @@ ask("Device 0 sends, then receives. Device 1 receives, then sends. They hold 7 a
 
 # %%
 rude = exchange(False, False)
-ask("Both send first and receive then. Without a buffer, what is the verdict?", ..., lambda: xb.check(rude).kind,
+ask("Both send first, then receive. Without a buffer, what is the verdict?", ..., lambda: xb.check(rude).kind,
     choices=KINDS, claim=STRICT)  # fmt: skip
-ask("Both send first, and each channel has a buffer for one. The verdict?", ...,
+ask("Both send first, and each channel has a buffer for one message. The verdict?", ...,
     lambda: xb.check(rude, send_buffers=1).kind, choices=KINDS,
     claim=chosen("to let send_buffers say how many sends go on by themselves"))  # fmt: skip
 show(xb.check(rude))
 
 # %% [markdown] rule
-# A deadlock without a buffer: each send waits for a recv that stands behind the other's send. With one buffer it is
-# ok: the send goes on at once.
+# A deadlock without a buffer: each send waits for a recv that comes after the other's send. With one buffer it is ok:
+# the send returns at once.
 
 # %%
 shy = exchange(True, True)
-ask("Both receive first. Does a buffer for one help? The verdict with send_buffers=1?", ...,
+ask("Both receive first. Does a buffer for one message help? The verdict with send_buffers=1?", ...,
     lambda: xb.check(shy, send_buffers=1).kind, choices=KINDS,
     claim=about_xbuild("This is the verdict of xb.check"))  # fmt: skip
 
 # %% [markdown] rule
-# A deadlock whatever the buffers: nobody has sent anything.
+# A deadlock with any number of buffers: no device has sent anything.
 #
-# ## Without the tie
+# ## Without the dependency
 
 
 # %%
@@ -82,8 +82,8 @@ ask("Both post the recv, then send, then wait for the recv. No buffer. The verdi
     choices=KINDS, claim=STRICT)  # fmt: skip
 
 # %% [markdown] rule
-# The program is ok: the recv is split in two. `recv` posts and goes on, `recv_done` waits. Post early, wait late.
+# The program is ok: the recv is split in two. `recv` posts and returns, `recv_done` waits. Post early, wait late.
 #
-# **Rule.** What is not tied by an operand or a token has no order. Post the recv before you send.
+# **Rule.** Without an operand or a token in between, instructions have no order. Post the recv before you send.
 #
 # Now write: `xbuild puzzle 18` to 20.

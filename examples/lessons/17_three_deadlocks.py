@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 17. Three deadlocks
 #
-# A hang is not bad luck: there is a set of devices each of which waits for another. Three patterns are behind most of
-# them. `xb.check` finds them before the run; on a machine they show as silence.
+# A hang is not bad luck: a set of devices wait for each other. Three patterns cause most hangs. `xb.check` finds them
+# before the run; on a machine you see nothing but silence.
 
 # %%
 import numpy as np
@@ -34,8 +34,8 @@ ask("(a) Replica 0 sums, inside conditional(replica_id == 0); replica 1 takes th
     ..., verdict, lonely, choices=KINDS, claim=hangs_on_xla(lonely, 1, 2))  # fmt: skip
 
 # %% [markdown] rule
-# It hangs. The sum needs both, and replica 1 never comes to it. Move the sum out of the conditional; where a replica
-# has nothing to add it brings zeros.
+# It hangs. The sum needs both, but replica 1 never reaches it. Move the sum out of the conditional; a replica with
+# nothing to add contributes zeros.
 
 # %%
 show(xb.check(lonely))
@@ -53,7 +53,7 @@ def ordered(first, second):
 
 
 def places(module):
-    """The channels at which the replicas stand when the run stops."""
+    """The channels at which the replicas wait when the run stops."""
     try:
         xb.execute(module, [[1], [2]], check=False)
     except xb.Stopped as stopped:
@@ -63,13 +63,13 @@ def places(module):
 
 
 crossed = on_two(lambda x: xb.conditional(is_first(x), x, ordered(1, 2), x, ordered(2, 1)))
-ask("(b) Replica 0 sums on channel 1, then on channel 2; replica 1 the other way round. Where do they stop?",
+ask("(b) Replica 0 sums on channel 1, then on channel 2; replica 1 in the opposite order. Where do they stop?",
     ..., places, crossed, claim=hangs_on_xla(crossed, 1, 2),
     choices=["nowhere, it ends", "1 at channel 1, 0 at channel 2", "0 at channel 1, 1 at channel 2"])  # fmt: skip
 
 # %% [markdown] rule
-# It hangs: 0 stands at channel 1 and 1 at channel 2, for ever. All devices must come to their common collectives in
-# one order.
+# It hangs: replica 0 waits at channel 1 and replica 1 at channel 2. All devices must reach their common collectives in
+# the same order.
 #
 # ## Loops of unequal length
 
@@ -84,12 +84,12 @@ def loop(trips):
 
 
 unequal, equal = loop(lambda me: me + 1), loop(lambda me: me * 0 + 2)
-ask("(c) A sum inside a loop, of which both replicas make 2 trips. The verdict?", ...,
+ask("(c) A sum inside a loop; both replicas make 2 trips. The verdict?", ...,
     verdict, equal, choices=KINDS, claim=on_xla(equal, 1, 2))  # fmt: skip
-ask("They begin with 1 and 2. What do both have at the end? (a number for each)", ..., equal, 1, 2)
+ask("They start with 1 and 2. What do both have at the end? (a number for each)", ..., equal, 1, 2)
 
 # %% [markdown] rule
-# It ends: a collective in a loop is no fault where all make the same trips. 3 each after the first, 6 after the second.
+# It finishes: a collective in a loop is fine if all make the same trips. 3 each after the first, 6 after the second.
 
 # %%
 ask("Now replica 0 makes 1 trip, replica 1 makes 2. The verdict?", ...,
@@ -99,6 +99,6 @@ ask("Now replica 0 makes 1 trip, replica 1 makes 2. The verdict?", ...,
 # It hangs: in its second trip replica 1 waits for replica 0, which is done. The report calls it
 # `trip_count_mismatch`.
 #
-# **Rule.** All members of a group must come to the same collectives, equally often, in the same order. A branch, an
-# order or a trip count that depends on the replica is where to look. `xbuild explain deadlock` has the words of the
-# report, and `xbuild play` makes a game of it.
+# **Rule.** All members of a group must reach the same collectives, equally often, in the same order. Look for a branch,
+# an order or a trip count that depends on the replica. `xbuild explain deadlock` explains the terms of the report, and
+# `xbuild play` turns it into a game.

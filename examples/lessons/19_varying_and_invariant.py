@@ -2,7 +2,7 @@
 # # 19. Varying and invariant: what the type says about other devices
 #
 # On a mesh with an axis `i`, a value may be *varying* along `i` (`f32[4]{V:i}`: devices may hold different values) or
-# *invariant* (`f32[4]`: all hold one value). The type is known while the program is built, as the shape is.
+# *invariant* (`f32[4]`: all hold the same value). Like the shape, the type is known while the program is built.
 
 # %%
 import numpy as np
@@ -27,12 +27,12 @@ def gather_invariant(x):
 
 x = np.float32([1, 2, 3, 4])
 summed = program(lambda part: xb.mesh.psum(xb.reduce(part, 0.0, xb.add), "i"), whole)
-ask("x = [1, 2, 3, 4] is cut over two devices; each sums its part, then psum over i. What leaves, as one value?",
+ask("x = [1, 2, 3, 4] is sharded over two devices; each sums its part, then psum over i. What is the result?",
     ..., summed.run, x, claim=on_xla(summed.module, [1, 2], [3, 4]))  # fmt: skip
 
 # %% [markdown] rule
 # 10. The parts [1, 2] and [3, 4] are varying, and so are their sums 3 and 7; after `psum` both hold 10, which is
-# invariant. So it may leave as one value: `out_specs=P()`.
+# invariant. So it may leave as one replicated value: `out_specs=P()`.
 
 
 # %%
@@ -49,10 +49,10 @@ ask("all_gather gives both devices all of x. May it leave as one value?", ..., v
 ask("And all_gather_invariant?", ..., verdict, gather_invariant, choices=ANSWERS, claim=on_jax())
 
 # %% [markdown] rule
-# `all_gather` is refused: its result is *typed* as varying, although both devices hold one value.
-# `all_gather_invariant` is accepted. They send the same, and differ in the type of the result alone.
+# `all_gather` is refused: its result is *typed* as varying, although both devices hold the same value.
+# `all_gather_invariant` is accepted. They send the same and differ only in the type of the result.
 #
-# ## Why both exist: the way back
+# ## Why both exist: the backward pass
 
 # %%
 weights = np.float32([1, 10, 100, 1000])
@@ -68,10 +68,10 @@ def collectives(name):
 
 
 slim, own = back["all_gather_invariant"], ([1, 2], [3, 4])
-ask("A loss after all_gather. How many collectives has its gradient?", ..., collectives, "all_gather",
+ask("A loss after all_gather. How many collectives does its gradient have?", ..., collectives, "all_gather",
     claim=about_xbuild("It is a reduce-scatter: cotangents of two devices may differ, and are summed"))  # fmt: skip
-ask("A loss after all_gather_invariant. How many has its gradient?", ..., collectives, "all_gather_invariant",
-    claim=about_xbuild("Each device cuts its part out of the cotangent that all hold"))  # fmt: skip
+ask("A loss after all_gather_invariant. How many does its gradient have?", ..., collectives, "all_gather_invariant",
+    claim=about_xbuild("Each device slices its part out of the cotangent that all hold"))  # fmt: skip
 ask("The second loss is the sum of x * [1, 10, 100, 1000]. What is its gradient, joined?", ..., slim.run, x,
     claim=on_xla(slim.module, *own))  # fmt: skip
 show(slim.module)
@@ -80,5 +80,5 @@ show(slim.module)
 # One, none, and [1, 10, 100, 1000]. An invariant result has an invariant cotangent: all devices hold it already, so
 # each slices out its own part.
 #
-# **Rule.** Varying means may differ, invariant means one value. The transpose of an op into *invariant* needs no
-# communication.
+# **Rule.** Varying values may differ, invariant ones are the same everywhere. The transpose of an op whose result is
+# *invariant* needs no communication.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 20. Gradients of collectives
 #
-# The derivative of a sum of numbers is simple: what comes back at the result goes to every addend. Across devices the
-# same holds, if one asks *whose* loss is meant. For a plain program the loss is the sum of what all devices give.
+# The derivative of a sum is simple: the cotangent of the result goes to every addend. The same holds across devices,
+# once it is clear *whose* loss is meant. For a plain program the loss is the sum of all devices' results.
 
 # %%
 import xbuild as xb
@@ -23,27 +23,27 @@ def first(results):
 
 
 total = back(xb.cross_replica_sum)
-ask("y = cross_replica_sum(x). At the results come back 1 on replica 0 and 10 on replica 1. What does x get on each? "
+ask("y = cross_replica_sum(x). The cotangents of y are 1 on replica 0 and 10 on replica 1. What does x get on each? "
     "(one number for each of the two)",
     ..., total, (0, 1), (0, 10), of=first)  # fmt: skip
 
 # %% [markdown] rule
-# 11 and 11. Each x went into *both* results, so that it gets both cotangents: the transpose of a sum over replicas is
-# a sum over replicas.
+# 11 and 11. Each x contributed to *both* results, so it gets both cotangents: the transpose of a sum over replicas is a
+# sum over replicas.
 
 # %%
 shifted = back(lambda x: xb.collective_permute(x, [(0, 1)]))
-ask("y = collective_permute(x, [(0, 1)]); 7 comes back on replica 0, 10 on replica 1. What does x get on each? "
+ask("y = collective_permute(x, [(0, 1)]); the cotangents are 7 on replica 0, 10 on replica 1. What does x get on each? "
     "(one number for each of the two)",
     ..., shifted, (0, 7), (0, 10), of=first)  # fmt: skip
 
 # %% [markdown] rule
-# 10 and 0: the pairs turned round. The x of replica 0 went to replica 1, so what comes back there goes to it. The 7
-# belongs to the zeros that replica 0 got, which come from nobody.
+# 10 and 0: the pairs are reversed. The x of replica 0 went to replica 1, so the cotangent there goes back to it. The 7
+# belongs to the zeros that replica 0 got, which come from no replica.
 
 # %%
 gather = xb.vjp(xb.Module("gather", xb.computation(xb.f32[1])(lambda x: xb.all_gather(x, 0, 2)), num_replicas=2))
-ask("y = all_gather of one number each; [1, 2] comes back on replica 0, [10, 20] on replica 1. What does x get? "
+ask("y = all_gather of one number each; its cotangents are [1, 2] on replica 0, [10, 20] on 1. What does x get? "
     "(one number for each of the two)",
     ..., gather, ([0], [1, 2]), ([0], [10, 20]), of=first)  # fmt: skip
 show(gather)
@@ -53,8 +53,8 @@ show(gather)
 #
 # ## Data parallel training
 #
-# Each replica has its own x and the same w. Its loss is w * x. The gradient that all need is the sum over the
-# replicas, or the mean.
+# Each replica has its own x and the same w. Its loss is w * x. The gradient that every replica needs is the sum,
+# or the mean, over the replicas.
 
 # %%
 pair = xb.computation(xb.f32[()], xb.f32[()])
@@ -63,13 +63,13 @@ ask("w is 5 on both, x is 3 and 4. Without communication, what is the gradient o
     "(one number for each of the two)",
     ..., local, (5, 3), (5, 4))  # fmt: skip
 summed = xb.Module("step", pair(lambda w, x: xb.cross_replica_sum(x) / 2.0), num_replicas=2)
-ask("The mean of these gradients, by cross_replica_sum and a division by 2. What has each replica? "
+ask("The mean of these gradients, by cross_replica_sum and a division by 2. What does each replica have? "
     "(one number for each of the two)",
     ..., summed, (5, 3), (5, 4))  # fmt: skip
 
 # %% [markdown] rule
-# 3 and 4; then 3.5 on both. Without the sum each replica would step by a gradient of its own, and the copies of w
-# would drift apart, with no error at all.
+# 3 and 4; then 3.5 on both. Without the sum each replica would step by its own gradient, and the copies of w would
+# drift apart without any error.
 #
-# **Rule.** Transposes: sum to sum, permute to the pairs turned round, all-gather to reduce-scatter and back. Sum a
-# gradient once, and not after it has been summed (lesson 13).
+# **Rule.** Transposes: a sum becomes a sum, a permute reverses its pairs, all-gather and reduce-scatter become each
+# other. Sum a gradient once, and never again (lesson 13).

@@ -1,8 +1,9 @@
 # %% [markdown]
-# # 23. A TPU script of 2018, replica by replica
+# # 23. A TPU script from 2018, replica by replica
 #
-# Scripts of that time have a function of tensors, and a line that replicates it. `xb.tpu` has the names of that
-# module. Four replicas train one weight w: each has one example (x, y), and the loss (w x - y)^2 / 2.
+# Scripts from that time define a function on tensors and replicate it with one line. `xb.tpu` has the names of that
+# module.
+# Four replicas train one weight w: each has one example (x, y), and the loss (w x - y)^2 / 2.
 
 # %%
 import numpy as np
@@ -27,16 +28,16 @@ program = tpu.batch_parallel.program(step, [x, y], num_shards=4)
 
 
 def on_machine(w):
-    """The claim that XLA:CPU gives the same for a step from this w: (loss, new w) on each replica."""
+    """The claim that XLA:CPU agrees for a step from this w: (loss, new w) on each replica."""
     return on_xla(program.module, *([x[r : r + 1], y[r : r + 1], [[w]]] for r in range(4)))
 
 
-ask("How many replicas run the function, and how many examples has each?", ...,
+ask("How many replicas run the function, and how many examples does each have?", ...,
     lambda: [program.num_replicas, len(x) // program.num_replicas],
     claim=about_xbuild("batch_parallel cuts each array into num_shards parts"))  # fmt: skip
 
 # %% [markdown] rule
-# 4 and 1. `batch_parallel` cuts the arrays along dimension 0, and joins the results.
+# 4 and 1. `batch_parallel` splits the arrays along dimension 0 and joins the results.
 #
 # ## The first step
 #
@@ -53,26 +54,26 @@ def trained(w):
 ask("What is the loss of replica 3, whose y is 6?", ..., lambda: float(program.run()[0][3]), claim=on_machine(0))
 
 # %% [markdown] rule
-# (0 - 6)^2 / 2 = 18. Each replica has its own loss; nobody has summed them.
+# (0 - 6)^2 / 2 = 18. Each replica has its own loss; they are not summed.
 
 # %%
 ask("The gradients by w are -1, -2, -3, -6. CrossShardOptimizer takes their mean. What is w after the step, on each?",
     ..., trained, 0, claim=on_machine(0))  # fmt: skip
 
 # %% [markdown] rule
-# The mean is -3, so that w = 0 + 3 on all four. The mean is made of an all-reduce, and of the loss divided by 4
-# *before* its derivative is taken: look for the 0.125 = 1/2/4 in the text of the program.
+# The mean is -3, so w = 0 + 3 on all four. The mean is an all-reduce of gradients of the loss divided by 4: look for
+# the 0.125 = 1/2/4 in the text of the program.
 
 # %%
 print(program)
-ask("How many all-reduce instructions has the program?", ...,
+ask("How many all-reduce instructions does the program have?", ...,
     lambda: sum(each.opcode == "all_reduce" for each in program.module.entry.instructions),
-    claim=about_xbuild("There is one for each variable that is trained"))  # fmt: skip
+    claim=about_xbuild("There is one for each trained variable"))  # fmt: skip
 ask("And after a second step, from w = 3?", ..., trained, 3, claim=on_machine(3))
 show(program.trace())
 
 # %% [markdown] rule
-# One. And w stays 3: the errors are 2, 1, 0, -3, whose mean is 0. The mean of y was the answer all along.
+# One. And w stays 3: the errors are 2, 1, 0, -3, whose mean is 0. The solution is the mean of y.
 #
-# **Rule.** Replicated training is one function, one all-reduce for each variable, and a loss that is divided by the
-# number of replicas.
+# **Rule.** Replicated training is one function, one all-reduce for each variable, and a loss divided by the number of
+# replicas.

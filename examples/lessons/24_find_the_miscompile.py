@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 24. Find the miscompile
 #
-# A compiler rewrote a program, and someone reports wrong numbers. Two texts, one of them wrong somewhere. Four tools:
-# run both, `xb.diff`, `xb.extract`, and another engine.
+# A compiler rewrote a program, and someone reports wrong numbers. There are two texts, and one is wrong somewhere. You
+# have four tools: run both, `xb.diff`, `xb.extract`, and a second engine.
 
 # %%
 import numpy as np
@@ -33,17 +33,16 @@ ask("The program is (2x - 3) / 2 in s32. What does the text BEFORE give for x = 
 ask("What does the rewritten text give for x = [5, 4]?", ..., after, [5, 4], of=lambda out: out[0])
 
 # %% [markdown] rule
-# 3, 2 both times: 7/2 and 5/2, rounded towards zero. One input that agrees proves little.
+# 3, 2 both times: 7/2 and 5/2, rounded toward zero. One input on which they agree proves little.
 
 # %%
 ask("And for x = [5, 0], BEFORE?", ..., before, [5, 0], of=lambda out: out[0])
 ask("And rewritten?", ..., after, [5, 0], of=lambda out: out[0])
 
 # %% [markdown] rule
-# BEFORE gives 3, -1; rewritten 3, -2. Of 0 becomes -3, and -3/2 is -1, since division rounds towards zero (lesson
-# 10).
+# BEFORE gives 3, -1; rewritten 3, -2. 0 becomes -3, and -3/2 is -1, since division rounds toward zero (lesson 10).
 #
-# Another engine gives the same for *each* of the texts. So the fault is in the rewriting, and not in the machine.
+# A second engine agrees on *each* of the texts. So the fault is in the rewriting, not in the machine.
 #
 # ## Which change is it?
 
@@ -56,13 +55,13 @@ show(found)
 # %% [markdown] rule
 # Two: `multiply` became `add`, and `divide` became `shift-right-arithmetic`.
 #
-# `xb.extract` cuts an instruction out, with its operands as parameters. Each changed instruction is run alone, before
+# `xb.extract` extracts an instruction, with its operands as parameters. Run each changed instruction by itself, before
 # and after, on numbers from -9 to 9.
 
 
 # %%
 def alone(module, name, number):
-    """The result of one instruction, whose operands are this number, and the twos of the module."""
+    """The result of one instruction on this number and the constants 2 of the module."""
     part = xb.extract(module, name, 0)
     given = {"x": number, "shifted": number, "twos": 2 if module is before else 1}
     return xb.execute(part, [[np.full(2, given[each.name], np.int32) for each in part.entry.parameters]])[0]
@@ -76,11 +75,11 @@ def wrong_one():
 
 
 ask("Which rewriting is wrong: scaled (x * 2 became x + x), or half (x / 2 became x >> 1)?", ..., wrong_one,
-    choices=["scaled", "half"], claim=about_xbuild("Found by running each change alone"))  # fmt: skip
+    choices=["scaled", "half"], claim=about_xbuild("Found by running each change by itself"))  # fmt: skip
 show(xb.extract(after, "half", 0))
 
 # %% [markdown] rule
-# `half`. A shift rounds towards minus infinity, a division towards zero: they differ for odd negative numbers.
+# `half`. A shift rounds toward minus infinity, a division toward zero: they differ for odd negative numbers.
 #
-# **Rule.** Compare outputs, diff the texts, cut out what changed, run it alone. `xbuild diff` and `xbuild extract` do
-# it on files, `xbuild run --engine both` asks real XLA.
+# **Rule.** Compare outputs, diff the texts, extract what changed, and run it by itself. `xbuild diff` and `xbuild
+# extract` work on files; `xbuild run --engine both` also runs real XLA.

@@ -1,4 +1,4 @@
-"""Write the notebook from its cells, with what they print and draw: `python -m examples.notebook [OUT.ipynb]`."""
+"""Write the notebook from its cells, with their output: `python -m examples.notebook [OUT.ipynb]`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 CELLS = HERE / "tour.py"
 
 _PLACES = re.compile(r"[\w./~-]*ipykernel_\d+/\d+\.py")
-"""Where a kernel keeps the text of a cell while it runs: on each machine, and in each run, elsewhere."""
+"""The temporary path of a cell's text in a kernel, which differs between machines and runs."""
 
 
 def notebook(text: str) -> NotebookNode:
@@ -39,7 +39,7 @@ def notebook(text: str) -> NotebookNode:
 
 
 def executed(book: NotebookNode) -> NotebookNode:
-    """The same with outputs; raises what a cell raises."""
+    """The notebook with outputs; raises what a cell raises."""
     NotebookClient(book, timeout=120, kernel_name="python3").execute(cwd=str(HERE.parents[1]))
     for cell in book.cells:
         cell.get("metadata", {}).pop("execution", None)

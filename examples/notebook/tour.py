@@ -1,7 +1,7 @@
 # %% [markdown]
 # # XLA programs from Python
 #
-# Build a program op by op, have it refused where it is wrong, run it on several devices, see it, and step through it.
+# Build a program op by op, see errors where you make them, run it on several devices, draw it, and step through it.
 
 # %%
 import numpy as np
@@ -11,7 +11,7 @@ import xbuild as xb
 # %% [markdown]
 # ## Build
 #
-# An op is recorded, not computed. Its shape is known before there is any value.
+# An op is recorded, not computed. Its shape is known before any value exists.
 
 
 # %%
@@ -26,7 +26,7 @@ module = xb.Module("share", share, num_replicas=2)
 print(module)
 
 # %% [markdown]
-# ## What is wrong is refused at the call
+# ## Errors are raised at the call
 #
 # The message names both numbers, both operands, and your line.
 
@@ -37,9 +37,9 @@ except xb.XbuildError as error:
     print(error)
 
 # %% [markdown]
-# ## What would hang is refused before the run
+# ## Hangs are refused before the run
 #
-# One branch meets the others in an all-reduce, the other branch does not come.
+# One branch waits in an all-reduce that the other branch never reaches.
 
 
 # %%
@@ -70,13 +70,13 @@ xb.viz(share)
 # ## Step through it
 #
 # The page of a run: time goes from left to right, a bar is a collective. Click an element of the result of
-# `all-reduce`: what it was computed from lights up, on both devices.
+# `all-reduce`: everything it was computed from lights up, on both devices.
 
 # %%
 xb.trace(module, inputs, origins=True)
 
 # %% [markdown]
-# The same page of a program that is stuck, here the one that was refused: who waits for whom, and why.
+# The same page for a program that is stuck, here the one refused above: which device waits for which, and why.
 
 # %%
 xb.trace(xb.Module("lonely", lonely, num_replicas=2), [[np.ones(4, np.float32)]] * 2, check=False)

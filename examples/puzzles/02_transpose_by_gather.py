@@ -1,7 +1,7 @@
 # %% [markdown]
-# # 2. A transpose by gather alone
+# # 2. A transpose using only gather
 #
-# Element `[j, i]` is `x[i, j]`. The indices may be a constant: an array of NumPy, made at build time.
+# Element `[j, i]` is `x[i, j]`. The indices may be a constant: a NumPy array, computed at build time.
 
 # %%
 import xbuild as xb

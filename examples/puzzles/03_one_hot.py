@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 3. One-hot by iota and compare
 #
-# Row `i` of the result is 0 but for a 1 at column `x[i]`. An `x[i]` that is no column gives a row of zeros.
+# Row `i` of the result is 0 except for a 1 at column `x[i]`. If `x[i]` is not a column, the row is all zeros.
 
 # %%
 import numpy as np

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 4. The lower triangle
 #
-# What stands above the diagonal becomes 0.
+# Set the elements above the diagonal to 0.
 
 # %%
 import numpy as np

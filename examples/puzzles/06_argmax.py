@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 6. Argmax by one reduce
 #
-# The place of the largest element, as s32; of several the first. `reduce` takes several operands, and then a function
-# of twice as many scalars: `lambda a, i, b, j: (..., ...)`. It reduces in any order, so the function has to give the
-# same when its two elements are exchanged, equal numbers included.
+# The index of the largest element, as s32; the first one if there are several. `reduce` takes several operands, and
+# then a function of twice as many scalars: `lambda a, i, b, j: (..., ...)`. It reduces in any order, so the function
+# must return the same when its two elements are swapped, even for equal numbers.
 
 # %%
 import numpy as np
@@ -17,7 +17,7 @@ def spec(x):
 
 
 def draw(generator):
-    """Few different numbers, so that many are equal: around 0, all negative, or from the smallest of s32 on."""
+    """Few distinct numbers, so that many are equal: around 0, all negative, or starting at the smallest s32."""
     start = generator.choice([-2, -9, -(2**31)])
     return [[(start + generator.integers(0, 5, 8)).astype(np.int32)]]
 

@@ -1,8 +1,8 @@
 # %% [markdown]
-# # 7. Attention scores by one op
+# # 7. Attention scores with one op
 #
-# `q` is batch, time, head, size; `k` is batch, source, head, size. Wanted is, for each batch and head, time by
-# source: `einsum("bthd,bshd->bhts")`. No transpose.
+# `q` is batch, time, head, size; `k` is batch, source, head, size. Compute, for each batch and head, time by source:
+# `einsum("bthd,bshd->bhts")`. No transpose.
 
 # %%
 import numpy as np

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 9. A histogram by scatter
 #
-# How often 0, 1, 2 and 3 stand in `x`. What else stands there counts nowhere: mind what scatter does out of bounds.
+# Count how often 0, 1, 2 and 3 occur in `x`. Other numbers do not count: mind what scatter does out of bounds.
 
 # %%
 import numpy as np

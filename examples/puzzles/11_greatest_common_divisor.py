@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 11. The greatest common divisor
 #
-# Of two numbers of at least 0, by a loop: (a, b) becomes (b, a rem b) until b is 0.
+# Of two nonnegative numbers, by a loop: (a, b) becomes (b, a rem b) until b is 0.
 
 # %%
 import numpy as np

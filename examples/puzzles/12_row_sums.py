@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 12. Sums along one axis of a grid
 #
-# Six replicas stand in a grid of 2 rows: 0 1 2 and 3 4 5. Each wants the sum over its own row. One collective.
+# Six replicas form a grid of 2 rows: 0 1 2 and 3 4 5. Each needs the sum over its own row. One collective.
 
 # %%
 import xbuild as xb

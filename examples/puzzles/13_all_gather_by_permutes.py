@@ -1,8 +1,7 @@
 # %% [markdown]
 # # 13. All-gather by permutes, in 3 steps
 #
-# Four replicas hold s32[2] each. Every one wants all eight numbers, in the order of the replicas. Pass on what came
-# last.
+# Four replicas hold s32[2] each. Each needs all eight numbers, in the order of the replicas. Pass on what arrived last.
 
 # %%
 import numpy as np

@@ -1,8 +1,8 @@
 # %% [markdown]
-# # 14. All-reduce of two collectives
+# # 14. All-reduce from two collectives
 #
-# Four replicas hold s32[8] each, and every one wants the sum of all four. Not by all_reduce, and no link may carry
-# more than 48 bytes. `shard_count` is the number of parts.
+# Four replicas hold s32[8] each, and each needs the sum of all four. Do not use all_reduce, and send at most 48 bytes
+# over a link. `shard_count` is the number of parts.
 
 # %%
 import xbuild as xb

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 15. From one to eight in three steps
 #
-# Every one of eight replicas wants the number of replica 0. A permute sends from each replica to at most one; it
-# takes 1 step.
+# Each of eight replicas needs the number of replica 0. A permute sends from each replica to at most one other, in one
+# step.
 
 # %%
 import xbuild as xb

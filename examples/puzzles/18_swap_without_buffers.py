@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 18. Swap without buffers
 #
-# Two replicas exchange their numbers by send and recv. There is no buffer: a send begins only when the other side has
+# Two replicas exchange their numbers by send and recv. There is no buffer: a send starts only when the other side has
 # posted its recv.
 
 # %%

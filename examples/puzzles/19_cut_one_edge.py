@@ -1,11 +1,11 @@
 # %% [markdown]
-# # 19. Mend this deadlock by cutting one edge
+# # 19. Fix this deadlock by removing one edge
 #
-# Device 0 exchanges a number with device 1, and one with device 2. Tokens tie the transfers of each device into a
-# chain, and there is no buffer: a send begins when its recv is posted, and a recv is posted when what stands before
-# it in the chain is done. `CHAINS` has the chains. So tied, the program deadlocks.
+# Device 0 exchanges a number with device 1, and one with device 2. Tokens order the transfers of each device in a
+# chain, and there is no buffer: a send starts when its recv is posted, and a recv is posted when its predecessor in the
+# chain is done. `CHAINS` holds the chains. Ordered like this, the program deadlocks.
 #
-# Name one edge to cut, as (device, earlier, later), so that it runs. Everything that is not tied may go on at once.
+# Name one edge to remove, as (device, earlier, later), so that it runs. Transfers without an edge may run at once.
 
 # %%
 import xbuild as xb
@@ -20,7 +20,7 @@ CHAINS = {
 
 
 def device(number, cut):
-    """The program of a device, without the edge that is cut: the sum of what it receives."""
+    """The program of a device without the removed edge: the sum of what it receives."""
     builder = xb.Builder(f"device_{number}")
     x = xb.parameter(builder, number=0, shape=xb.s32[()])
     start = token = xb.after_all(builder=builder)
@@ -40,12 +40,12 @@ def device(number, cut):
 def program(solution):
     edge = solution()
     if not isinstance(edge, tuple | list) or len(edge) != 3:
-        raise Unsolved(f"{edge!r} is no edge: a device, and two neighbours of its chain, are wanted")
+        raise Unsolved(f"{edge!r} is not an edge: return (device, earlier, later), two neighbors in its chain")
     at, earlier, later = edge
     if at not in [*CHAINS]:
         raise Unsolved(f"there is no device {at!r}: the devices are 0, 1, 2")
     if (earlier, later) not in [*zip(CHAINS[at], CHAINS[at][1:], strict=False)]:
-        raise Unsolved(f"{earlier!r} to {later!r} is no edge of device {at}: its chain is {', '.join(CHAINS[at])}")
+        raise Unsolved(f"{earlier!r} to {later!r} is not an edge of device {at}: its chain is {', '.join(CHAINS[at])}")
     return xb.ModuleGroup({each: device(each, (earlier, later) if each == at else None) for each in CHAINS})
 
 

@@ -2,14 +2,14 @@
 # # 20. One forward, one backward, without buffers
 #
 # A pipeline of two stages trains on four micro-batches. `F2` on stage 0 sends the activation of micro-batch 2, and on
-# stage 1 receives it. `B2` on stage 1 sends its gradient, and on stage 0 receives it. Each stage does its items in
-# the order that you give, and there is no buffer: a send waits until its recv is posted.
+# stage 1 receives it. `B2` on stage 1 sends its gradient, and on stage 0 receives it. Each stage runs its items in the
+# order that you return, and there is no buffer: a send waits until its recv is posted.
 #
 # - Each stage has F0 to F3 and B0 to B3, each once.
-# - No stage may ever hold more than 2 micro-batches (F done, B not): that is what 1F1B is for.
-# - Stage 0 must hold 2 at some time, or nothing overlaps.
+# - No stage may ever hold more than 2 micro-batches (F done, B not): that is the purpose of 1F1B.
+# - Stage 0 must hold 2 at some point, or nothing overlaps.
 #
-# The orders of the books deadlock here. Give two that do not.
+# The textbook orders deadlock here. Return two that do not.
 
 # %%
 import xbuild as xb
@@ -21,13 +21,13 @@ ITEMS = sorted(f"{kind}{number}" for kind in "FB" for number in range(BATCHES))
 
 
 def most_held(order):
-    """The largest number of micro-batches that are held at once."""
+    """The largest number of micro-batches held at once."""
     held = [sum(1 if each[0] == "F" else -1 for each in order[: count + 1]) for count in range(len(order))]
     return max(held)
 
 
 def stage(number, order):
-    """The program of a stage: stage 0 gives the gradients, stage 1 the activations."""
+    """The program of a stage: stage 0 returns the gradients, stage 1 the activations."""
     builder = xb.Builder(f"stage_{number}")
     x = xb.parameter(builder, number=0, shape=xb.s32[()])
     token, kept = xb.after_all(builder=builder), {}
@@ -45,11 +45,11 @@ def program(solution):
     orders = {number: list(solution(number)) for number in range(2)}
     for number, order in orders.items():
         if sorted(order) != ITEMS:
-            raise Unsolved(f"stage {number} has {order}, and each of {ITEMS} once is wanted")
+            raise Unsolved(f"stage {number} has {order}, but needs each of {ITEMS} once")
         if any(order.index(f"F{batch}") > order.index(f"B{batch}") for batch in range(BATCHES)):
             raise Unsolved(f"stage {number} has a B before its F")
         if most_held(order) > 2:
-            raise Unsolved(f"stage {number} holds {most_held(order)} micro-batches at once; at most 2 are asked for")
+            raise Unsolved(f"stage {number} holds {most_held(order)} micro-batches at once; at most 2 are allowed")
     if most_held(orders[0]) < 2:
         raise Unsolved("stage 0 never holds 2 micro-batches: nothing overlaps")
     return xb.ModuleGroup({number: stage(number, order) for number, order in orders.items()})

@@ -1,1 +1,1 @@
-"""A transformer block written for one device, under four shardings: what each sends, keeps and computes, and why."""
+"""A transformer block written for one device, under four shardings: what each sends, stores and computes, and why."""

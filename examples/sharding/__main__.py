@@ -1,4 +1,4 @@
-"""A transformer block and a step of its training under four shardings: what each sends, keeps, computes, and why."""
+"""A transformer block and its training step under four shardings: what each sends, stores and computes, and why."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Sharded:
 
 
 def main() -> int:
-    """Print the tables and the sentences, and draw; 1 where a partitioned program is not the one-device program."""
+    """Print the tables and reasons, and draw; exit status 1 if a partition differs from the one-device program."""
     parser = argparse.ArgumentParser(prog="python -m examples.sharding", description=main.__doc__)
     parser.add_argument("--pictures", type=Path, default=Path("sharding_pictures"))
     options = parser.parse_args()
@@ -67,7 +67,7 @@ def sharded(program: ModuleType, name: str) -> Sharded:
 
 
 def table(found: list[Sharded]) -> Iterator[str]:
-    """A column for each sharding, a line for each cost of a device."""
+    """A column for each sharding, a row for each cost of a device."""
     axes = sorted({axis for each in found for axis in each.bytes_by_axis})
     yield _row("of a device", [each.name for each in found])
     yield _row("collectives", [len(each.parts.communications) for each in found])
@@ -83,7 +83,7 @@ def _row(title: str, cells: list[Any]) -> str:
 
 
 def verified(given: Sharded) -> tuple[bool, str]:
-    """Whether the partitioned program is the one for one device: by the check, by prime fields, and by a run."""
+    """Whether the partitioned program equals the one-device program: by the check, by prime fields, and by a run."""
     whole = given.parts.whole
     generator = np.random.default_rng(0)
     arrays = [generator.standard_normal(each.shape.dims).astype(np.float32) / 4 for each in whole.entry.parameters]
@@ -96,7 +96,7 @@ def verified(given: Sharded) -> tuple[bool, str]:
 
 
 def reasons(parts: xb.shard.Partitioned) -> Iterator[str]:
-    """A sentence for each collective: why it is there."""
+    """The reason for each collective."""
     for each in parts.communications:
         text = f"{each.name}, {each.bytes:,} bytes: {each.reason}"
         yield textwrap.fill(text, 112, initial_indent="  ", subsequent_indent="      ")
@@ -105,7 +105,7 @@ def reasons(parts: xb.shard.Partitioned) -> Iterator[str]:
 
 
 def draw(folder: Path) -> Iterator[Path]:
-    """The block before and after it is partitioned, and how a value is cut."""
+    """Pictures of the block before and after partitioning, and of how a value is sharded."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in SHARDINGS:
         parts = xb.shard.partition(getattr(block, name)())

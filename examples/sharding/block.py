@@ -20,13 +20,13 @@ SHAPES = {
 
 
 def normed(x: xb.Value) -> xb.Value:
-    """Every position divided by the root of its mean square."""
+    """Every position divided by its root mean square."""
     square = xb.reduce(x * x, 0.0, xb.add, (2,)) / float(WIDTH)
     return x * xb.broadcast_in_dim(xb.rsqrt(square + 1e-5), x.shape.dims, (0, 1))
 
 
 def attention(x: xb.Value, query: xb.Value, key: xb.Value, value: xb.Value, out: xb.Value) -> xb.Value:
-    """Each position takes a mean of the values of all positions, for each head by weights of its own."""
+    """Each position takes a weighted mean of the values of all positions, with separate weights for each head."""
     q = xb.dot_general(x, query, [2], [0], name="q")  # batch, position, head, part of a head
     k = xb.dot_general(x, key, [2], [0], name="k")
     v = xb.dot_general(x, value, [2], [0], name="v")
@@ -39,49 +39,49 @@ def attention(x: xb.Value, query: xb.Value, key: xb.Value, value: xb.Value, out:
 
 
 def perceptron(x: xb.Value, up: xb.Value, down: xb.Value) -> xb.Value:
-    """Two products with a function between them, at each position alone."""
+    """Two products with a function in between, at each position separately."""
     hidden = xb.tanh(xb.dot_general(x, up, [2], [0], name="hidden"))
     return xb.dot_general(hidden, down, [2], [0], name="narrow")
 
 
 def result_of(x: xb.Value, *weights: xb.Value) -> xb.Value:
-    """The block of its input and its weights."""
+    """The block, from its input and its weights."""
     middle = xb.add(x, attention(normed(x), *weights[:4]), name="middle")
     return xb.add(middle, perceptron(normed(middle), *weights[4:]), name="result")
 
 
 def block() -> xb.Module:
-    """The block as one device runs it."""
+    """The block for one device."""
     builder = xb.Builder("block")
     values = [xb.parameter(builder, number=n, shape=s, name=name) for n, (name, s) in enumerate(SHAPES.items())]
     return xb.Module("block", builder.build(result_of(*values)))
 
 
 def data() -> xb.Module:
-    """Data parallel: the examples are cut, and every device has all weights."""
+    """Data parallel: the examples are sharded, and every device has all weights."""
     return xb.shard.annotated(block(), {"x": xb.P("data")}, mesh=xb.Mesh(data=4))
 
 
 def tensor() -> xb.Module:
-    """Tensor parallel: heads and hidden units are cut, and every device has all examples."""
+    """Tensor parallel: heads and hidden units are sharded, and every device has all examples."""
     heads, columns = xb.P(None, "model"), xb.P(None, "model")
     specs = {"query": heads, "key": heads, "value": heads, "up": columns}
     return xb.shard.annotated(block(), specs, mesh=xb.Mesh(model=4))
 
 
 def sequence() -> xb.Module:
-    """Sequence parallel: the positions are cut, and every device has all weights."""
+    """Sequence parallel: the positions are sharded, and every device has all weights."""
     return xb.shard.annotated(block(), {"x": xb.P(None, "seq")}, mesh=xb.Mesh(seq=4))
 
 
 def full() -> xb.Module:
-    """Fully sharded: the examples are cut, and so are the weights, which are gathered where they are used."""
+    """Fully sharded: the examples are sharded, and so are the weights, which are gathered where they are used."""
     mesh = xb.Mesh(data=4)
     weights = dict.fromkeys([*SHAPES][1:], later(mesh, "data"))
     return xb.shard.annotated(xb.shard.annotated(block(), {"x": xb.P("data")}, mesh=mesh), weights)
 
 
 def later(mesh: xb.Mesh, axis: str) -> xb.shard.Sharding:
-    """The first dimension by an axis, with a priority that lets the shardings of examples propagate first."""
+    """The first dimension sharded along an axis, at a priority that lets the shardings of examples propagate first."""
     first = xb.shard.by_spec(mesh, xb.P(axis)).dim(0)
     return xb.shard.Sharding(mesh, (xb.shard.DimSharding(first.axes, priority=1),))

@@ -13,7 +13,7 @@ RATE = 0.1
 
 
 def loss(*values: xb.Value) -> xb.Value:
-    """The mean square of what the block's result is away from what is wanted."""
+    """The mean squared difference between the block's result and the target."""
     error = result_of(*values[:-1]) - values[-1]
     return xb.reduce(error * error, 0.0, xb.add) / float(BATCH * LENGTH * WIDTH)
 
@@ -29,25 +29,25 @@ def step() -> xb.Module:
 
 
 def data() -> xb.Module:
-    """Data parallel: the examples are cut, so that gradients are sums over devices."""
+    """Data parallel: the examples are sharded, so gradients are sums over devices."""
     return xb.shard.annotated(step(), {"x": xb.P("data"), "wanted": xb.P("data")}, mesh=xb.Mesh(data=4))
 
 
 def tensor() -> xb.Module:
-    """Tensor parallel: heads and hidden units are cut."""
+    """Tensor parallel: heads and hidden units are sharded."""
     heads, columns = xb.P(None, "model"), xb.P(None, "model")
     specs = {"query": heads, "key": heads, "value": heads, "up": columns}
     return xb.shard.annotated(step(), specs, mesh=xb.Mesh(model=4))
 
 
 def sequence() -> xb.Module:
-    """Sequence parallel: the positions are cut."""
+    """Sequence parallel: the positions are sharded."""
     positions = xb.P(None, "seq")
     return xb.shard.annotated(step(), {"x": positions, "wanted": positions}, mesh=xb.Mesh(seq=4))
 
 
 def full() -> xb.Module:
-    """Fully sharded: the examples are cut, and so are the weights, which propagate after the examples."""
+    """Fully sharded: the examples are sharded, and so are the weights, which propagate after the examples."""
     mesh = xb.Mesh(data=4)
     module = xb.shard.annotated(step(), {"x": xb.P("data"), "wanted": xb.P("data")}, mesh=mesh)
     return xb.shard.annotated(module, dict.fromkeys(WEIGHTS, later(mesh, "data")))

@@ -1,1 +1,1 @@
-"""One program over two processes, as over two machines: each feeds its own devices, and the collectives join them."""
+"""One program on two processes, as on two machines: each feeds its own devices, and collectives connect them."""

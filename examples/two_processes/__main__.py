@@ -1,4 +1,4 @@
-"""Start both processes on this machine, and compare what they give with the interpreter."""
+"""Start both processes on this machine, and compare their results with the interpreter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 def run() -> dict[int, list[float]]:
-    """The results of all devices, as the processes told them."""
+    """The results of all devices, as the processes reported them."""
     address = f"127.0.0.1:{free_port()}"
     command = [sys.executable, "-m", "examples.two_processes.worker", address]
     variables = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}

@@ -1,4 +1,4 @@
-"""One of the processes: it joins the others, runs the program with the arguments of its own devices, prints results."""
+"""One process: it joins the others, runs the program with its devices' arguments and prints the results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from examples.two_processes.model import DEVICES_EACH, PROCESSES, inputs, progra
 
 
 def main(address: str, process: int) -> dict[int, list[float]]:
-    """The new weights of this process's devices, by their numbers in the program."""
+    """The new weights of this process's devices, by device number."""
     jax.config.update("jax_num_cpu_devices", DEVICES_EACH)
     jax.distributed.initialize(
         address,

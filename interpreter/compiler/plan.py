@@ -1,4 +1,4 @@
-"""Plans: a computation is compiled once into a Python function, or into a generator where it communicates."""
+"""Plans: a computation is compiled once into a Python function, or into a generator if it communicates."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from attrs import frozen
 
 from xbuild.core.graph import Computation
 from xbuild.core.memos import memo
-from xbuild.process.recursion_limit import room_for_calls
+from xbuild.process.limits import room_for_calls
 from xbuild.properties.sites import reached
 
 from ..rules import region
-from ..rules.lines import PATHS, Line, Path
-from .emit import MOST_WRITTEN, Emitter, Options
-from .marking import Stretch, merged
+from .emit import MOST_WRITTEN, Emitter, PlanOptions
+from .lines import PATHS, Path, PlanLine, Stretch, merge_marks
 
 
 @frozen(eq=False, slots=False)
 class Plan:
-    """The source of a computation, the function that it defines, and the call path behind each of its lines."""
+    """The source of a computation, the function that the source defines, and the call path of each line."""
 
     computation: Computation
     source: str
@@ -36,7 +35,7 @@ class Plan:
         return inspect.isgeneratorfunction(self.function)
 
     def path(self, frame: FrameType) -> Path | None:
-        """The call path at which a frame of this plan stands; None for a frame of other code."""
+        """The call path that a frame of this plan has reached; None for a frame of other code."""
         if frame.f_globals is not self.function.__globals__:
             return None
         return self.paths[frame.f_lineno - 1]
@@ -47,15 +46,15 @@ class Plan:
         return () if begun is None else tuple(begun[0][: begun[1]])
 
 
-def plan_of(computation: Computation, options: Options | None = None) -> Plan:
+def plan_of(computation: Computation, options: PlanOptions | None = None) -> Plan:
     """The plan of a computation, compiled at the first call and kept with the computation."""
-    chosen = options or Options()
-    return memo(computation, "plans", chosen, lambda: _compile(computation, chosen))
+    options = options or PlanOptions()
+    return memo(computation, "plans", options, lambda: _compile(computation, options))
 
 
 @region.compiled.supply
 def _region_function(computation: Computation, **options: Any) -> Callable[..., Any]:
-    return plan_of(computation, Options(**options)).function
+    return plan_of(computation, PlanOptions(**options)).function
 
 
 def plan_source(computation: Computation) -> str:
@@ -74,11 +73,11 @@ def plan_source(computation: Computation) -> str:
         return plan_of(computation).source
 
 
-def _compile(computation: Computation, options: Options) -> Plan:
-    once = sum(len(each.instructions) for each in reached(computation))
-    emitter = Emitter(options, most=MOST_WRITTEN + 4 * once)
-    emitter.define("plan", computation, ())
-    lines = list(_assembled(emitter))
+def _compile(computation: Computation, options: PlanOptions) -> Plan:
+    count = sum(len(callee.instructions) for callee in reached(computation))
+    emitter = Emitter(options, most=MOST_WRITTEN + 4 * count)
+    emitter.define_function("plan", computation, ())
+    lines = list(_finish_lines(emitter))
     source = "".join(f"{'    ' * line.indent}{line.text}\n" for line in lines)
     paths = tuple(line.path for line in lines)
     if options.strict:
@@ -87,7 +86,7 @@ def _compile(computation: Computation, options: Options) -> Plan:
     return Plan(computation, source, emitter.names["plan"], paths, tuple(line.begun for line in lines))
 
 
-def _assembled(emitter: Emitter) -> Iterator[Line]:
+def _finish_lines(emitter: Emitter) -> Iterator[PlanLine]:
     for lines in emitter.functions:
-        freed = lines.freed()
-        yield from merged(freed, emitter.bind) if emitter.options.marked else freed
+        released = lines.with_releases()
+        yield from merge_marks(released, emitter.bind) if emitter.options.marked else released

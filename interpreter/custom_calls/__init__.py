@@ -14,13 +14,8 @@ from xbuild.core.memos import remembered
 from xbuild.core.op import opcodes
 
 from ..compiler.facts import communicates, live
-from . import dynamic as _dynamic  # noqa: F401  (importing fills the table)
-from . import lapack as _lapack  # noqa: F401
-from . import placement as _placement  # noqa: F401
-from . import reflections as _reflections  # noqa: F401
-from . import schur as _schur  # noqa: F401
-from . import sparse as _sparse  # noqa: F401
-from .table import BUILT_IN
+from . import lapack as _lapack  # noqa: F401  (importing it fills the table)
+from .built_in import BUILT_IN
 
 __all__ = ["CustomCallError", "certain", "check_target", "check_targets", "function_of"]
 
@@ -32,7 +27,7 @@ _ALWAYS = opcodes(lambda op: op.calls in ("once", "wrapped"))
 
 
 class CustomCallError(XbuildError):
-    """A custom call cannot be run: its target has no function, or the call stands where the run cannot wait for it."""
+    """A custom call cannot be run: its target has no function, or it is in a place where the run cannot wait for it."""
 
 
 def function_of(instruction: Instruction) -> Callable[..., Any]:
@@ -50,15 +45,15 @@ def check_targets(modules: Iterable[Module]) -> None:
     An unregistered target in a branch, a loop or a scan is refused by `check_target` when the run reaches the call.
     """
     for module in dict.fromkeys(modules):
-        calls, appliers = _concerned(module.entry)
+        calls, appliers = _calls_and_appliers(module.entry)
         for instruction in calls:
             check_target(instruction)
         for instruction in appliers:
-            _check_called(instruction)
+            _refuse_calls_inside(instruction)
 
 
 @remembered
-def _concerned(entry: Computation) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:
+def _calls_and_appliers(entry: Computation) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:
     """The custom calls that every run executes, and the ops that apply computations to elements; none without calls."""
     every = [i for c in entry.reachable() for i in c.instructions]
     if all(i.opcode != "custom_call" for i in every):
@@ -67,23 +62,23 @@ def _concerned(entry: Computation) -> tuple[tuple[Instruction, ...], tuple[Instr
 
 
 def certain(entry: Computation) -> tuple[Instruction, ...]:
-    """The custom calls that every run executes: live ones that stand under no conditional, loop or scan."""
-    found: list[Instruction] = []
+    """The custom calls that every run executes: live ones outside of every conditional, loop and scan."""
+    calls: list[Instruction] = []
     seen, stack = {entry}, [entry]
     while stack:
         computation = stack.pop()
         needed = live(computation)
         for instruction in computation.instructions:
             if instruction in needed and instruction.opcode == "custom_call":
-                found.append(instruction)
+                calls.append(instruction)
             elif instruction in needed and instruction.opcode in _ALWAYS:
                 stack += [called for called in instruction.called if called not in seen]
                 seen |= {*instruction.called}
-    return tuple(found)
+    return tuple(calls)
 
 
-_PYTHON = "it calls Python of the process that lowered the text (jax.pure_callback, jax.debug.print), known by a number"
-_KERNEL = "XLA has put a backend's own kernel for an op: the text before its passes has the op"
+_PYTHON = "it calls back into the Python process that lowered the text (jax.pure_callback, jax.debug.print)"
+_KERNEL = "XLA has replaced an op by a kernel of a backend; use the text from before XLA's passes, which has the op"
 
 _KNOWN = {
     "xla_ffi_python_": _PYTHON, "xla_python_": _PYTHON, "__cublas$": _KERNEL, "__cudnn$": _KERNEL,
@@ -103,20 +98,20 @@ def check_target(instruction: Instruction) -> None:
         "unregistered_target",
         instruction,
         f"no function is registered for custom_call_target {target!r}",
-        f"@xb.custom_call_target({target!r}) over a function registers it",
+        f"register a function with the decorator @xb.custom_call_target({target!r})",
         *(known or [f"did you mean {guess!r}?" for guess in close]),
     )
 
 
-def _check_called(instruction: Instruction) -> None:
+def _refuse_calls_inside(instruction: Instruction) -> None:
     for called in instruction.called:
         inner = next(_calls_in(called), None) if communicates(called) else None
         if inner is not None:
             raise _refusal(
                 "disallowed_computation",
                 inner,
-                f"it stands in %{called.name}, which %{instruction.name} applies to elements; only the entry, call, "
-                "fusion, while, conditional and scan may hold a custom call",
+                f"it is in %{called.name}, which %{instruction.name} applies to elements; only the entry, call, "
+                "fusion, while, conditional and scan may contain a custom call",
             )
 
 

@@ -1,8 +1,14 @@
 """Runs of programs on real XLA and on the reference interpreter of StableHLO, and comparison with the results here."""
 
-from .comparison import Compared as Compared
+from xbuild.core.identifiers import public_names as _public_names
+
+from .comparison import OutputComparison as OutputComparison
 from .comparison import compare as compare
-from .refusal import EngineError as EngineError
+from .programs import EngineError as EngineError
 from .stablehlo import execute_on_stablehlo as execute_on_stablehlo
 from .xla import execute_here as execute_here
 from .xla import execute_on_xla as execute_on_xla
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals())

@@ -3,56 +3,38 @@
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 import threading
 import time
-from typing import IO, Any
-
-from xbuild.process.memory import held_bytes
+from typing import IO
 
 from . import client, reference
-
-READY = "ready"
-OWN = 1 << 30
-"""Bytes for the compiler and for threads, in addition to the program's values."""
+from .client import Leaves
+from .process import DONE, READY, receive, send
 
 
 def main(engine: str) -> None:
     parent = os.getppid()
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    # What the engine prints must not stand between the pickles.
+    # What the engine prints must not come between the messages.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    if engine == "xla":
-        client.ready_lapack()
-    else:
-        reference.context()
-    bound_memory(os.environ.get("XBUILD_MOST_BYTES"))
-    _answer(answers, READY)
+    try:
+        if engine == "xla":
+            client.require()
+            client.ready_lapack()
+        else:
+            reference.context()
+    except (ImportError, AttributeError) as error:
+        send(answers, {"misfit": str(error)})
+        return
+    send(answers, READY)
     while True:
         try:
-            job = pickle.load(sys.stdin.buffer)
+            words, arguments = receive(sys.stdin.buffer)
         except (EOFError, KeyboardInterrupt):
             return
-        _answer(answers, _attempt(engine, *job))
-
-
-def bound_memory(most: str | None) -> None:
-    """Limit the data segment of this process to `most` more bytes than it holds now; only on Linux."""
-    held = held_bytes()
-    if not most or held is None:
-        return
-    import resource
-
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = min(held + OWN + int(most), 2**63 - 1)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
-
-
-def _answer(answers: IO[bytes], answer: Any) -> None:
-    pickle.dump(answer, answers)
-    answers.flush()
+        _attempt(answers, engine, arguments, **words)
 
 
 def _end_with(parent: int) -> None:
@@ -63,15 +45,28 @@ def _end_with(parent: int) -> None:
 
 
 def _attempt(
-    engine: str, text: str, arguments: Any, num_replicas: int, num_partitions: int, platform: str | None
-) -> Any:
-    """The results by device, or the message of the engine's refusal."""
+    answers: IO[bytes],
+    engine: str,
+    arguments: Leaves,
+    *,
+    text: str,
+    num_replicas: int,
+    num_partitions: int,
+    platform: str | None,
+) -> None:
+    """Send the results by device, the engine's refusal, or in what jaxlib's internals differ."""
     try:
         if engine == "xla":
-            return client.run_text(text, arguments, num_replicas, num_partitions, platform)
-        return reference.run_text(text, arguments, num_replicas, num_partitions)
+            results = client.run_text(text, arguments, num_replicas, num_partitions, platform)
+        else:
+            results = reference.run_text(text, arguments, num_replicas, num_partitions)
+    except (ImportError, AttributeError) as error:
+        send(answers, {"misfit": str(error)})
+        return
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        send(answers, {"refused": f"{type(error).__name__}: {error}"})
+        return
+    send(answers, DONE, results)
 
 
 if __name__ == "__main__":

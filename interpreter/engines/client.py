@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from xbuild.stablehlo.reading.bytecode_child import hlo
+
 # The arguments or results of each device (replica * num_partitions + partition) as arrays; tuples are flattened.
 Leaves = Mapping[int, Sequence[Any]]
 
@@ -16,16 +18,40 @@ Leaves = Mapping[int, Sequence[Any]]
 def run_text(
     text: str, arguments: Leaves, num_replicas: int = 1, num_partitions: int = 1, platform: str | None = None
 ) -> dict[int, list[Any]]:
-    """Compile the text and run it; gives the results of the devices that this process holds.
+    """Compile the text and run it; returns the results of the devices that this process holds.
 
     `arguments` has the arguments of the same devices. Raises what jaxlib raises; some bad programs end the process.
     """
-    import jax
-
     ready_lapack()  # returns at once after the first call
-    with jax.enable_x64(True):
+    with _wide():
         results: dict[int, list[Any]] = _run(text, arguments, num_replicas, num_partitions, platform)
     return results
+
+
+def _wide() -> Any:
+    """A context in which JAX has 64 bits; JAX before 0.8 has it elsewhere."""
+    import jax
+
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    from jax.experimental import enable_x64
+
+    return enable_x64(True)
+
+
+def require() -> None:
+    """Raise ImportError or AttributeError if this jaxlib lacks an internal that a run needs."""
+    from jax._src.interpreters import mlir
+    from jax._src.lib import xla_client
+
+    _wide()
+    for owner, names in (
+        (hlo(), ("hlo_module_from_text", "XlaComputation")),
+        (xla_client, ("CompileOptions", "DeviceAssignment", "DeviceList")),
+        (mlir, ("make_ir_context", "module_to_bytecode")),
+    ):
+        for name in names:
+            getattr(owner, name)
 
 
 def ready_lapack() -> None:
@@ -38,16 +64,16 @@ def ready_lapack() -> None:
 
 
 def _text_module(text: str) -> Any:
-    from jaxlib import _hlo
-
-    return _hlo.hlo_module_from_text(text)
+    return hlo().hlo_module_from_text(text)
 
 
 def _run(text: str, arguments: Leaves, num_replicas: int, num_partitions: int, platform: str | None) -> Any:
     devices = _devices(num_replicas * num_partitions, platform)
-    mine = {number: each for number, each in enumerate(devices) if each.process_index == each.client.process_index()}
+    mine = {
+        number: device for number, device in enumerate(devices) if device.process_index == device.client.process_index()
+    }
     if set(arguments) != set(mine):
-        raise ValueError(f"arguments for devices {sorted(arguments)}, and this process holds {sorted(mine)}")
+        raise ValueError(f"arguments for devices {sorted(arguments)}, but this process holds {sorted(mine)}")
     module, executable = _compiled(text, num_replicas, num_partitions, platform)
     results = executable.execute_sharded(_shards(module, arguments, devices, mine))
     outputs = results.disassemble_into_single_device_arrays()
@@ -63,9 +89,9 @@ def _compiled(text: str, num_replicas: int, num_partitions: int, platform: str |
     from jax._src.lib import xla_client
 
     module, devices = _text_module(text), _devices(num_replicas * num_partitions, platform)
-    program = _lowered(module)
+    program = _lower(module)
     if num_partitions > 1:
-        program = _by_hand(program)
+        program = _with_manual_shardings(program)
     options = _options(devices, num_replicas, num_partitions)
     return module, devices[0].client.compile_and_load(program, xla_client.DeviceList(tuple(devices)), options)
 
@@ -73,10 +99,12 @@ def _compiled(text: str, num_replicas: int, num_partitions: int, platform: str |
 def _devices(count: int, platform: str | None) -> list[Any]:
     import jax
 
-    found = jax.devices(platform)
-    if len(found) < count:
-        raise ValueError(f"the program has {count} devices, and JAX has {len(found)} of platform {found[0].platform!r}")
-    return found[:count]  # type: ignore[no-any-return]
+    available = jax.devices(platform)
+    if len(available) < count:
+        raise ValueError(
+            f"the program has {count} devices, but JAX has {len(available)} of platform {available[0].platform!r}"
+        )
+    return available[:count]  # type: ignore[no-any-return]
 
 
 def _shards(module: Any, arguments: Leaves, devices: Sequence[Any], mine: Mapping[int, Any]) -> list[Any]:
@@ -86,28 +114,26 @@ def _shards(module: Any, arguments: Leaves, devices: Sequence[Any], mine: Mappin
     signature = _computation(module).program_shape()
     leaves = [leaf for parameter in signature.parameter_shapes() for leaf in _leaves(parameter)]
     mesh = jax.sharding.Mesh(np.array(devices), ("device",))
-    whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
     shards = []
     for number, leaf in enumerate(leaves):
         own = {d: np.asarray(row[number]).astype(leaf.numpy_dtype(), copy=False) for d, row in arguments.items()}
         placed = [jax.device_put(own[d].reshape(leaf.dimensions()), device) for d, device in mine.items()]
-        shards.append(jax.make_array_from_single_device_arrays(leaf.dimensions(), whole, placed))
+        shards.append(jax.make_array_from_single_device_arrays(leaf.dimensions(), replicated, placed))
     return shards
 
 
 def _leaves(shape: Any) -> list[Any]:
     if not shape.is_tuple():
         return [shape]
-    return [leaf for each in shape.tuple_shapes() for leaf in _leaves(each)]
+    return [leaf for element in shape.tuple_shapes() for leaf in _leaves(element)]
 
 
 def _computation(module: Any) -> Any:
-    from jaxlib import _hlo
-
-    return _hlo.XlaComputation(module.as_serialized_hlo_module_proto())
+    return hlo().XlaComputation(module.as_serialized_hlo_module_proto())
 
 
-def _lowered(module: Any) -> bytes:
+def _lower(module: Any) -> bytes:
     """The module in the form that the client compiles."""
     from jaxlib import _jax
 
@@ -124,18 +150,18 @@ def _lowered(module: Any) -> bytes:
 def _options(devices: Sequence[Any], num_replicas: int, num_partitions: int) -> Any:
     from jax._src.lib import xla_client
 
-    ids = np.array([each.id for each in devices], np.int32).reshape(num_replicas, num_partitions)
+    ids = np.array([device.id for device in devices], np.int32).reshape(num_replicas, num_partitions)
     options = xla_client.CompileOptions()
     build = options.executable_build_options
-    for each in (options, build):
-        each.num_replicas, each.num_partitions = num_replicas, num_partitions
-        each.device_assignment = xla_client.DeviceAssignment.create(ids)
+    for settings in (options, build):
+        settings.num_replicas, settings.num_partitions = num_replicas, num_partitions
+        settings.device_assignment = xla_client.DeviceAssignment.create(ids)
     build.use_spmd_partitioning = num_partitions > 1
     build.use_shardy_partitioner = False
     return options
 
 
-def _by_hand(program: bytes) -> bytes:
+def _with_manual_shardings(program: bytes) -> bytes:
     """The program with `manual` sharding on every op, so that the partitioner does not change its shapes."""
     from jax._src.interpreters import mlir
     from jax._src.lib.mlir import ir

@@ -1,10 +1,18 @@
-"""Runs of an engine in a child process: a refusal, the death of the process and a run past its time are told apart."""
+"""Runs of an engine in a child process, and the messages between the child and its parent.
+
+A refusal, the death of the process and a run past its time limit are distinct failures.
+
+Sections:
+
+    Messages: JSON, then arrays in the format npy, never pickles
+    The child process, and the outcomes of its jobs
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import pickle
 import queue
 import signal
 import subprocess
@@ -14,9 +22,92 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
+import numpy as np
 from attrs import field, frozen
+
+from shape_inference import PRIMITIVES, PrimitiveType, primitive_type
+from xbuild.process.limits import bound_child
+
+from .client import Leaves
+
+# ----------------------------------------------------------------------------
+# Messages: JSON, then arrays in the format npy, never pickles.
+
+DONE = {"outcome": "done"}
+"""The words of an answer with results."""
+READY = {"outcome": "ready"}
+"""The words of a child that has imported its engine."""
+MAGIC = b"xbuild-1"
+"""How a message begins; then come 8 bytes, a little-endian number: the length of the JSON."""
+_LONGEST = 1 << 32  # bytes of the JSON, which contains the program
+
+
+def send(pipe: IO[bytes], words: dict[str, Any], leaves: Leaves | None = None) -> None:
+    """Write a message: words that JSON has, and the leaves of devices as arrays.
+
+    Raises TypeError for an array of an element type that XLA lacks.
+    """
+    arrays = [] if leaves is None else [(device, np.asarray(leaf)) for device in leaves for leaf in leaves[device]]
+    types = [(device, primitive_type(array.dtype).name) for device, array in arrays]
+    header = json.dumps({"words": words, "devices": [*(leaves or ())], "types": types}).encode("ascii")
+    pipe.write(MAGIC + len(header).to_bytes(8, "little") + header)
+    for _, array in arrays:
+        dtype = primitive_type(array.dtype)
+        plain = array if dtype.is_native else array.view(_bits(dtype))
+        np.lib.format.write_array(_Stream(pipe), plain, allow_pickle=False)
+    pipe.flush()
+
+
+def receive(pipe: IO[bytes]) -> tuple[dict[str, Any], dict[int, list[Any]]]:
+    """Read a message; raises EOFError at the end of the pipe, ValueError or KeyError for anything but a message."""
+    if _exactly(pipe, len(MAGIC)) != MAGIC:
+        raise ValueError("this is not the start of a message")
+    length = int.from_bytes(_exactly(pipe, 8), "little")
+    if length > _LONGEST:
+        raise ValueError(f"a message of {length:,} bytes is too long")
+    header = json.loads(_exactly(pipe, length))
+    leaves: dict[int, list[Any]] = {int(device): [] for device in header["devices"]}
+    for device, name in header["types"]:
+        dtype, row = PRIMITIVES[name], leaves[device]
+        array = np.lib.format.read_array(_Stream(pipe), allow_pickle=False)
+        if array.dtype != (dtype.dtype if dtype.is_native else _bits(dtype)):
+            raise ValueError(f"an array of {array.dtype} instead of {name}")
+        row.append(array.view(dtype.dtype))
+    words = header["words"]
+    if not isinstance(words, dict):
+        raise ValueError("the words of a message must be a JSON object")
+    return words, leaves
+
+
+def _bits(dtype: PrimitiveType) -> np.dtype[Any]:
+    """The unsigned type of the same width: npy has no types of ml_dtypes."""
+    return np.dtype(f"u{dtype.dtype.itemsize}")
+
+
+class _Stream:
+    """A pipe as NumPy's format functions take it: they ask a file for its position, which a pipe lacks."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self.pipe = pipe
+
+    def read(self, count: int = -1, /) -> bytes:
+        return self.pipe.read(count)
+
+    def write(self, data: bytes, /) -> int:
+        return self.pipe.write(data)
+
+
+def _exactly(pipe: IO[bytes], count: int) -> bytes:
+    data = pipe.read(count)
+    if len(data) < count:
+        raise EOFError
+    return data
+
+
+# ----------------------------------------------------------------------------
+# The child process, and the outcomes of its jobs.
 
 STARTING = 120.0
 _LINES, _WIDTH = 12, 300
@@ -39,13 +130,16 @@ class Job:
     engine: str = "xla"
 
 
-MOST_BYTES = "XBUILD_MOST_BYTES"
-"""The environment variable that tells the child how many bytes a job may take."""
+OWN = 1 << 30
+"""Bytes for the compiler and for threads, in addition to the program's values."""
 
 
 @frozen
 class Failure:
-    """The outcome of a job without results: `kind` is refused, died or late."""
+    """The outcome of a job without results: `kind` is refused, died, late or misfit.
+
+    In a misfit, jaxlib's internals differ from those that the engine knows; the message is Python's.
+    """
 
     kind: str
     message: str
@@ -61,15 +155,17 @@ class Child:
         self, devices: int, platform: str | None = "cpu", most: int | None = None, engine: str = "xla"
     ) -> None:
         self.is_dead = self._is_ready = False
+        self._unready: Any = None
         self._sender: threading.Thread | None = None
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115, open for as long as the child
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115, open for as long as the child
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "interpreter.engines.child", engine],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._said,
-            env=_environment(devices, platform) | ({} if most is None else {MOST_BYTES: str(most)}),
+            stderr=self._stderr,
+            env=_environment(devices, platform),
         )
+        self._most = most
         self._answers: queue.Queue[Any] = queue.Queue()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -85,8 +181,8 @@ class Child:
     def _listen(self) -> None:
         try:
             while True:
-                self._answers.put(pickle.load(self.process.stdout))  # type: ignore[arg-type]
-        except Exception:  # it has died, perhaps within an answer, or what it sends is no pickle
+                self._answers.put(receive(self.process.stdout))  # type: ignore[arg-type]
+        except Exception:  # it has died, perhaps within an answer, or what it sends is no message
             self._answers.put(None)
 
     def run(self, job: Job, seconds: float | None = None) -> Outcome:
@@ -95,26 +191,36 @@ class Child:
         The limit of seconds begins when the child has started.
         """
         try:
-            answer: Any = self._asked(job, seconds) if self._has_started() else None
+            answer: Any = self._run_job(job, seconds) if self._has_started() else self._unready
         except queue.Empty:
             self.stop()
             return Failure("late", f"no answer within {seconds:g} s")
         except BaseException:
             self.stop()
             raise
-        if not _is_answer(answer):
-            return self._death(5 if answer is None else 0)
-        return Failure("refused", answer) if isinstance(answer, str) else [answer[each] for each in sorted(answer)]
+        words: dict[str, Any] = answer[0] if answer else {}
+        if words == DONE:
+            return [leaves for _, leaves in sorted(answer[1].items())]
+        if isinstance(words.get("refused"), str):
+            return Failure("refused", words["refused"])
+        if isinstance(words.get("misfit"), str):
+            self.stop()
+            return Failure("misfit", words["misfit"])
+        return self._death(5 if answer is None else 0)
 
     def _has_started(self) -> bool:
         """Whether the child has imported its engine; the child's first message states this."""
         if not self._is_ready:
             with contextlib.suppress(queue.Empty):
-                self._is_ready = self._answers.get(timeout=STARTING) is not None
+                first = self._answers.get(timeout=STARTING)
+                self._is_ready = first is not None and first[0] == READY
+                self._unready = None if self._is_ready else first
+            if self._is_ready and self._most is not None:
+                bound_child(self.process.pid, OWN + self._most)
         return self._is_ready
 
-    def _asked(self, job: Job, seconds: float | None) -> Any:
-        """The child's answer to a job, None where the child has died; raises queue.Empty after too many seconds."""
+    def _run_job(self, job: Job, seconds: float | None) -> Any:
+        """The child's answer to a job, None if the child has died; raises queue.Empty after too many seconds."""
         self._sender = threading.Thread(target=self._send, args=(job,), daemon=True)
         self._sender.start()
         answer = self._answers.get(timeout=None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
@@ -125,12 +231,10 @@ class Child:
     def _send(self, job: Job) -> None:
         """Send a job; this runs on a thread, since writing large arguments blocks until the child reads them."""
         assert self.process.stdin is not None
-        arguments = dict(enumerate(job.arguments))
+        words = {name: getattr(job, name) for name in ("text", "num_replicas", "num_partitions", "platform")}
         try:
-            told = job.text, arguments, job.num_replicas, job.num_partitions, job.platform
-            pickle.dump(told, self.process.stdin)
-            self.process.stdin.flush()
-        except OSError:  # it is dead, as the listener tells
+            send(self.process.stdin, words, dict(enumerate(job.arguments)))
+        except OSError:  # it is dead, as the listener reports
             return
         except BaseException as error:
             self._answers.put(error)
@@ -143,14 +247,16 @@ class Child:
         if status is not None:
             message = f"the process died with {_status(status)}"
         else:
-            message = "the process sent something that is no answer" if self._is_ready else "the process does not start"
+            message = (
+                "the process sent something that is not an answer" if self._is_ready else "the process does not start"
+            )
         last = self._last_words()
         self.stop()
         return Failure("died", "\n  ".join([message, *last]))
 
     def _last_words(self) -> list[str]:
-        self._said.seek(0)
-        lines = self._said.read().decode(errors="replace").splitlines()
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").splitlines()
         return [line[:_WIDTH].rstrip() for line in lines if line.strip()][-_LINES:]
 
     def stop(self) -> None:
@@ -162,17 +268,10 @@ class Child:
         self._listener.join()
         if self._sender:
             self._sender.join()
-        for pipe in (self.process.stdin, self.process.stdout, self._said):
+        for pipe in (self.process.stdin, self.process.stdout, self._stderr):
             with contextlib.suppress(OSError):  # what was not sent cannot be flushed
                 if pipe:
                     pipe.close()
-
-
-def _is_answer(answer: Any) -> bool:
-    """Whether a message is an answer to a job: the text of a refusal, or a list of leaves for each device."""
-    if isinstance(answer, dict):
-        return all(isinstance(device, int) and isinstance(leaves, list) for device, leaves in answer.items())
-    return isinstance(answer, str)
 
 
 def _status(code: int) -> str:
@@ -184,7 +283,7 @@ def _status(code: int) -> str:
 
 
 def _environment(devices: int, platform: str | None) -> dict[str, str]:
-    """The child's environment: the import path of these packages, and as many host devices as the program wants."""
+    """The child's environment: the import path of these packages, and as many host devices as the program has."""
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     flags = f"{os.environ.get('XLA_FLAGS', '')} {_FORCED}={devices}".strip()

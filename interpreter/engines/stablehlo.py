@@ -16,30 +16,27 @@ from xbuild.core.graph import Instruction, Module, ModuleGroup
 from xbuild.editing import edit
 from xbuild.properties.device_groups import count_of_ids
 from xbuild.properties.effects import COLLECTIVES, TRANSFERS
-from xbuild.variance.writing import readable
 
 from ..kernels.values import by_device
 from ..rules.limits import Limits
 from ..runtime.estimates import check_bytes
 from ..runtime.run import checked, modules_of
-from .outcomes import NAMES, argument_leaves, failed, run_job, value_of
+from .outcomes import NAMES, argument_leaves, error_of, run_job, value_of
 from .process import Failure, Job
+from .programs import EngineError, as_engine_reads
 from .reference import DEVICE_BREAK
-from .refusal import EngineError
 
-_FED = "the reference interpreter is given no items for its infeed"
-_HOST = "the reference interpreter has no host that would take part in a transfer"
-_CROWDED = (
-    "its channel joins more than two devices, and the reference interpreter knows a transfer by its channel alone"
-)
+_FED = "the reference interpreter has no infeed"
+_HOST = "the reference interpreter has no transfers with the host"
+_CROWDED = "its channel connects more than two devices, and the reference interpreter knows transfers only by channel"
 
 _MEETINGS = {*COLLECTIVES, *TRANSFERS}
 
-# What the process says when it ends itself, and what the user is told.
+# What the process says when it ends itself, and the sentence for the user.
 _ENDS = (
     (re.compile(r"Operation (\S+) is unsupported at the moment"), r"it does not implement \1"),
     (re.compile(r"Unsupported op: (?:%\S+ = )?\"?([\w.]+)\"?(?: (@\S+?)\()?"), r"it does not implement \1 \2"),
-    (re.compile(r"Failed to find process group"), r"a device that no group names comes to a collective"),
+    (re.compile(r"Failed to find process group"), r"a device that is in no group reaches a collective"),
     (re.compile(r"(rendezvous|send|recv) timed out"), r"a device waited three seconds for others (\1 timed out)"),
 )
 
@@ -50,13 +47,13 @@ def execute_on_stablehlo(
     *,
     limits: Limits | None = None,
 ) -> list[Any]:
-    """Check a program, then run it as StableHLO on the reference interpreter of jaxlib, in a process of its own.
+    """Check a program, then run it as StableHLO on the reference interpreter of jaxlib, in a separate process.
 
-    The results by device, as `execute` has them. Replicas and partitions are threads of one run; a module group has a
-    program for each. Denormal numbers are kept. Of the limits the seconds and the bytes count, as for real XLA.
+    Returns the results by device, as `execute` does. Replicas and partitions are threads of one run; a module group has
+    a program for each. Denormal numbers are kept. The limits of seconds and bytes apply as for real XLA.
 
-    Raises Refused where the scheduler refuses, before the process is started; Stopped where a limit is reached or the
-    user interrupts; EngineError where StableHLO has no op for the program's, the reference interpreter does not
+    Raises Refused if the check refuses the program, before the process is started; Stopped if a limit is reached or the
+    user interrupts; EngineError if StableHLO lacks an op of the program, the reference interpreter does not
     implement one, or its process dies; ArgumentError.
 
     >>> import xbuild as xb
@@ -74,54 +71,53 @@ def execute_on_stablehlo(
     _require_jaxlib()
     num_replicas, num_partitions, is_own = grid_of(program)
     texts = {
-        module: _with_groups(readable(module), num_replicas, num_partitions, is_own).to_stablehlo()
+        module: _with_groups(as_engine_reads(module), num_replicas, num_partitions, is_own).to_stablehlo()
         for module in dict.fromkeys(modules)
     }
     written = texts.values() if len(texts) == 1 else (texts[module] for module in modules)
-    rows = argument_leaves(modules, by_device(inputs, [len(each.entry.parameters) for each in modules]))
+    rows = argument_leaves(modules, by_device(inputs, [len(module.entry.parameters) for module in modules]))
     outcome = run_job(Job(DEVICE_BREAK.join(written), rows, num_replicas, num_partitions, engine="stablehlo"), limits)
     if isinstance(outcome, Failure):
-        raise failed(outcome, limits, "stablehlo", _told(outcome))
+        raise error_of(outcome, limits, "stablehlo", _cause_of_death(outcome))
     return [value_of(m.entry.root.shape, iter(device)) for m, device in zip(modules, outcome, strict=True)]
 
 
 def _require_jaxlib() -> None:
-    """Refuse with what to install where jaxlib is missing."""
+    """Refuse if jaxlib is missing, and say what to install."""
     if importlib.util.find_spec("jaxlib") is None:
         raise EngineError(
             "missing_extra",
-            f"{NAMES['stablehlo']} comes with jaxlib, which is not installed: pip install 'xbuild-hlo[xla]' "
-            "[missing_extra]",
+            f"{NAMES['stablehlo']} needs jaxlib, which is not installed: pip install 'xbuild-hlo[xla]' [missing_extra]",
         )
 
 
 def _refuse_unsupported(module: Module) -> None:
-    """Refuse values that the process could not be given, and waits for what it has not."""
+    """Refuse values that cannot be passed to the process, and waits for what it does not have."""
     for parameter in module.entry.parameters:
         if any(isinstance(leaf, TokenShape) for leaf in leaves(parameter.shape)):
-            raise _unsupported(f"%{parameter.name} is a token, and there is no value that could be given for it")
+            raise _unsupported(f"%{parameter.name} is a token, which cannot be passed to the process")
     for instruction in (*module.entry.parameters, module.entry.root):
         for leaf in leaves(instruction.shape):
             if isinstance(leaf, Shape) and leaf.is_dynamic:
-                raise _unsupported(f"{leaf} has a dynamic dimension, and the extent in use would be lost")
+                raise _unsupported(f"{leaf} has a dynamic dimension, whose size would be lost")
     for instruction in _instructions(module):
         if reason := _reason(instruction):
             raise _unsupported(f"{_named(instruction)}: {reason}")
 
 
 def _reason(instruction: Instruction) -> str | None:
-    """Why the reference interpreter cannot run an instruction, where it would not say so itself."""
+    """Why the reference interpreter cannot run an instruction, if it would not say so itself."""
     if instruction.opcode == "infeed":
         return _FED
     if instruction.opcode in ("send", "recv") and instruction.attributes.is_host_transfer:
         return _HOST
     if instruction.opcode == "constant" and isinstance(instruction.attributes.literal, ElidedArray):
-        return f"its elements are left out of the text; {HINT}"
+        return f"its elements are omitted from the text; {HINT}"
     return None
 
 
 def _refuse_crowded(modules: list[Module]) -> None:
-    """Refuse a send or recv where several devices send, or several receive, on its channel."""
+    """Refuse a send or recv on whose channel several devices send or several receive."""
     ends: Counter[tuple[str, Any]] = Counter()
     for module in modules:
         used = {(i.opcode, i.attributes.channel_id): i for i in _instructions(module) if i.opcode in ("send", "recv")}
@@ -132,25 +128,25 @@ def _refuse_crowded(modules: list[Module]) -> None:
 
 
 def _refuse_many(modules: list[Module]) -> None:
-    """Refuse devices that meet where they are more than run at a time; those that wait would block the others."""
+    """Refuse communicating devices if more than run at a time; those that wait would block the others."""
     meet = next((i for m in dict.fromkeys(modules) for i in _instructions(m) if i.opcode in _MEETINGS), None)
     at_a_time = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if meet is not None and len(modules) > at_a_time:
         raise _unsupported(
-            f"{_named(meet)} is where {len(modules)} devices meet, and the reference interpreter runs as many at a "
-            f"time as this machine has processors, {at_a_time}"
+            f"{_named(meet)} is where {len(modules)} devices communicate, but the reference interpreter runs only as "
+            f"many at a time as this machine has processors: {at_a_time}"
         )
 
 
 def _with_groups(module: Module, num_replicas: int, num_partitions: int, is_own: bool) -> Module:
-    """The module with all devices as a group where a collective names none, which StableHLO does not read as all."""
+    """The module with explicit groups of all devices, since StableHLO does not read missing groups as all devices."""
     ungrouped = [i for i in _instructions(module) if getattr(i.attributes, "replica_groups", None) == ()]
     if not ungrouped:
         return module
     with edit(module) as editor:
-        for each in ungrouped:
-            ids = tuple(range(count_of_ids(each, num_replicas, num_partitions, is_own)))
-            editor.set_attributes(each, replica_groups=(ids,))
+        for collective in ungrouped:
+            ids = tuple(range(count_of_ids(collective, num_replicas, num_partitions, is_own)))
+            editor.set_attributes(collective, replica_groups=(ids,))
     result = editor.result
     assert isinstance(result, Module)
     return result
@@ -165,11 +161,11 @@ def _named(instruction: Instruction) -> str:
     return f"%{instruction.name}, {instruction.opcode.replace('_', '-')}{source}"
 
 
-def _told(failure: Failure) -> str | None:
-    """What the end of the process means, where it is known."""
-    for pattern, told in _ENDS:
-        if found := pattern.search(failure.message):
-            return found.expand(told).rstrip()
+def _cause_of_death(failure: Failure) -> str | None:
+    """The reason for which the process ended itself, if it is known."""
+    for pattern, reason in _ENDS:
+        if match := pattern.search(failure.message):
+            return match.expand(reason).rstrip()
     return None
 
 

@@ -1,7 +1,7 @@
 """Values of programs in prime fields: the same function, whatever the rounding."""
 
 from .equivalence import equivalent as equivalent
-from .verdict import Difference as Difference
 from .verdict import Equivalence as Equivalence
+from .verdict import ProgramDifference as ProgramDifference
 
-__all__ = ["Difference", "Equivalence", "equivalent"]
+__all__ = ["Equivalence", "ProgramDifference", "equivalent"]

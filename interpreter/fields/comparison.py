@@ -1,149 +1,294 @@
-"""Two programs evaluated on the same random inputs, draw by draw, until the bound is reached or they differ."""
+"""Two programs evaluated on the same random inputs, draw by draw, until the error bound is reached or they differ."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
 from shape_inference import Dims, Shape, TupleShape
 from xbuild.core.attributes import Array
-from xbuild.properties.agreement import agreeing
+from xbuild.process.progress import during
+from xbuild.properties.variances import share_equal_arguments
 
-from ..rules.limits import Limits
+from ..rules.limits import LimitReached, Limits, check_time, running
 from ..runtime.report import Stopped
 from . import draws, layouts
-from .bound import BOUNDING, CHOOSING, LEAST, MOST, draws_wanted, log2_error
-from .classes import classes_of
-from .degrees import Degrees, watched
-from .laying import Laid
-from .levels import by_laws
-from .matching import Keeper, Matching, first_difference
+from .degrees import BOUNDING, CHOOSING, LEAST, MOST, Degrees, draws_needed, log2_error, watched
+from .draws import Domain
+from .layouts import ResolvedLayouts
+from .probes import rows_of
 from .rules import residues
+from .rules.literals import EXACT, LiteralReading, reading_of
+from .rules.literals import reading as read_by
 from .rules.places import drawing
 from .rules.primes import PLAIN
 from .rules.tables import Undecidable
 from .run import Subject
-from .verdict import Difference, Equivalence
-from .witness import OVERFLOWS, apart, apart_as_they_are
+from .towers import by_laws
+from .value_matching import ValueMatching, ValueRecorder, first_difference
+from .variants import converts_integers, has_loops
+from .verdict import Counterexample, Equivalence, ProgramDifference, classes_of
+from .witness import literals_explain, measure_distance, run_probes
 
 Arrays: TypeAlias = list[list[Array]]
 """The arrays of each device."""
 
+_WORD_BYTES = 8  # a number of the fields, or an integer while it is drawn
 
-@define(eq=False)
-class Comparison:
-    """Two programs, how the arrays of one lie on the devices of the other, and what the runs so far have shown."""
+_SURE = {"literals", "types", "domain"}
+"""Classes that need no more inputs than arithmetic does."""
+_ARITHMETIC = {"quotients", "integers", "literals", "types"}
+"""Classes of programs that compute what the fields do, so that those which differ there are different."""
+
+
+@define(eq=False, slots=False)
+class ProgramComparison:
+    """Two programs, the layout of the arrays of one on the devices of the other, and what the runs have shown.
+
+    `smaller` gives the comparison of both with extents divided by a number; `wider` that of both with a number of
+    elements in each array; None if that is not possible.
+    """
 
     one: Subject
     other: Subject
-    laid: Laid
+    laid: ResolvedLayouts
     arguments: Mapping[int, Any]
     values: Mapping[str, tuple[str, Any]]
     seed: int
     limits: Limits
+    domains: Mapping[int, Domain] = field(factory=dict)
+    smaller: Callable[[int], ProgramComparison | None] = field(default=lambda factor: None)
+    wider: Callable[[int], ProgramComparison | None] = field(default=lambda count: None)
     degrees: tuple[Degrees, Degrees] = field(init=False)
     assumed: tuple[tuple[str, int], ...] = field(init=False)
     done: int = field(default=0, init=False)
+    reading: LiteralReading = field(default=EXACT, init=False)
+    draws_known: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.degrees = self.bounds()
-        self.assumed = self.assumed_of()
+        self._restart(EXACT, draws_known=False)
 
-    def bounds(self, *, by_laws: bool = False) -> tuple[Degrees, Degrees]:
-        """The degrees of both programs, before anything is observed."""
-        one, other = (Degrees(watched(dict.fromkeys(each.modules)), by_laws) for each in (self.one, self.other))
+    def _restart(self, reading: LiteralReading, *, draws_known: bool) -> None:
+        """Restart the draws with this reading of literals, and with known or arbitrary numbers of bounded domains."""
+        self.reading, self.draws_known, self.done = reading, draws_known, 0
+        self.degrees = self.degree_bounds()
+        self.assumed = self.assumptions()
+
+    def degree_bounds(self, *, by_laws: bool = False) -> tuple[Degrees, Degrees]:
+        """The degrees of both programs before anything is observed."""
+        one, other = (Degrees(watched(dict.fromkeys(subject.modules)), by_laws) for subject in (self.one, self.other))
         return one, other
 
-    def assumed_of(self, lawful: frozenset[str] = frozenset()) -> tuple[tuple[str, int], ...]:
-        """The classes of instructions on which a verdict rests; ops that are read by laws have a class of their own."""
-        modules = dict.fromkeys((*self.one.modules, *self.other.modules))
-        return tuple(sorted(classes_of(modules, lawful).items()))
+    def assumptions(self, lawful: frozenset[str] = frozenset()) -> tuple[tuple[str, int], ...]:
+        """The classes on which a verdict rests; ops that are read by laws have a class of their own."""
+        found = classes_of(dict.fromkeys((*self.one.modules, *self.other.modules)), lawful)
+        found += Counter(domain=len(self.domains), types=self._other_widths(), literals=self._read_literals())
+        return tuple(sorted(found.items()))
+
+    def _other_widths(self) -> int:
+        """The number of outputs that are floats of different widths in the two programs."""
+        pairs = zip(self.one.outputs(0), self.other.outputs(0), strict=True)
+        return sum(left.dtype is not right.dtype for left, right in pairs)
+
+    def _read_literals(self) -> int:
+        """The number of constants that are not read as the numbers to which they are rounded."""
+        if self.reading.is_exact:
+            return 0
+        both = (*self.one.constants(), *self.other.constants())
+        return sum(any(self.reading.fraction(*constant) != constant[0] for constant in several) for several in both)
 
     @property
     def least(self) -> int:
-        """How many draws there are at least."""
+        """The least number of draws."""
         return CHOOSING if any(name in ("order", "integers") for name, _ in self.assumed) else LEAST
 
-    def verdict(self) -> Equivalence:
-        """The verdict, after as many draws as the bound needs."""
-        try:
-            return self._verdict()
-        except Undecidable as error:
-            return self._open(error.reason)
-        except Stopped as error:
-            return self._open(f"a run stopped: {error.report.kind}")
+    @property
+    def is_searched(self) -> bool:
+        """Whether the verdict rests on more than arithmetic, so that signs, zeros or exponents may matter."""
+        return any(name not in _SURE for name, _ in self.assumed)
 
-    def _verdict(self) -> Equivalence:
-        wanted = least = self.least
+    @cached_property
+    def mixes_integers(self) -> bool:
+        """Whether integers are converted to floats and results are integers, which floats may not hold."""
+        subjects = self.one, self.other
+        is_exact = any(not leaf.dtype.is_float and leaf.dtype.kind != "complex" for leaf in self.one.outputs(0))
+        return is_exact and any(map(converts_integers, subjects)) and not any(map(has_loops, subjects))
+
+    @cached_property
+    def wide(self) -> ProgramComparison | None:
+        """The comparison of the programs at many elements; None if an element depends on others."""
+        return self.wider(rows_of(self.one.inputs(0)))
+
+    @property
+    def bits(self) -> float:
+        """The bits of the numbers that are drawn."""
+        if not self.draws_known:
+            return PLAIN.bits
+        return min(domain.bits for domain in self.domains.values() if domain.is_bounded)
+
+    def verdict(self) -> Equivalence:
+        """The verdict, after as many draws as the bound needs, and runs in floating point."""
+        try:
+            with during("comparing the programs"):
+                by_types = self._verdict_by_types()
+                return self._verdict_by_values() if by_types is None else by_types
+        except Undecidable as error:
+            return self._undecided(error.reason)
+        except LimitReached as error:
+            return self._undecided(f"a run stopped: {error.kind}")
+        except Stopped as error:
+            error.raise_interrupt()
+            return self._undecided(f"a run stopped: {error.report.kind}")
+
+    def _verdict_by_types(self) -> Equivalence | None:
+        """The verdict "different" if the types of results distinguish the programs; widths of floats may differ."""
+        for number, (left, right) in enumerate(zip(self.one.outputs(0), self.other.outputs(0), strict=True)):
+            if left.dtype is not right.dtype and (left.dtype.kind != right.dtype.kind or left.dtype.is_integer):
+                return self._different(f"output {number} is {left} in one program and {right} in the other")
+        return None
+
+    def _verdict_by_values(self) -> Equivalence:
+        begun = time.process_time()
+        for reading, draws_known in self._readings():
+            self._restart(reading, draws_known=draws_known)
+            with read_by(reading):
+                found = self._verdict_over_fields()
+            if found is not None:
+                return self._after_float_runs(found, time.process_time() - begun) if found else found
+        with read_by(self.reading):
+            found = self._verdict_on_difference()
+        return self._after_float_runs(found, time.process_time() - begun) if found else found
+
+    def _readings(self) -> Iterator[tuple[LiteralReading, bool]]:
+        """The readings of literals and draws of domains to try, in order, until the programs are equal."""
+        yield EXACT, False
+        both = [*self.one.constants(), *self.other.constants()]
+        rounded = reading_of(constant for several in both for constant in several)
+        if any(rounded.fraction(*constant) != constant[0] for several in both for constant in several):
+            yield rounded, False
+        if any(domain.is_bounded for domain in self.domains.values()):
+            yield rounded, True
+
+    def _verdict_over_fields(self) -> Equivalence | None:
+        """The verdict of the draws; None if the programs differ at the last one."""
+        required = least = self.least
         depends = least == CHOOSING
-        while self.done < wanted:
-            found = self._draw(self.done)
-            # Arithmetic that differs does so at every draw; at one alone a divisor was 0 by chance.
+        while self.done < required:
+            with during("evaluating both", lambda: self.done, required, "random inputs"):
+                found = self._draw(self.done)
+            # Arithmetic that differs does so at every draw; if only one draw differs, a divisor was 0 by chance.
             if found is not None and (depends or self._draw(MOST + self.done) is not None):
-                return self._different()
+                return None
             self.done += 1
-            wanted = max(least, draws_wanted(self.degrees, PLAIN.bits)) if self.done > BOUNDING else least
-            if wanted > MOST:
-                return self._open(f"arithmetic of degree {self._degree()}, for which the fields are too small")
-        error = self.done * log2_error(self.degrees, PLAIN.bits)
+            required = max(least, draws_needed(self.degrees, self.bits)) if self.done > BOUNDING else least
+            if required > MOST:
+                return self._undecided(f"arithmetic of degree {self._degree()}, which is too high for the fields")
+        error = self.done * log2_error(self.degrees, self.bits)
         return Equivalence(kind="equal", draws=self.done, log2_error=error, degree=self._degree(), assumed=self.assumed)
 
-    def _open(self, *reasons: str, told: str = "", difference: Difference | None = None) -> Equivalence:
+    def _after_float_runs(self, found: Equivalence, seconds: float) -> Equivalence:
+        """The verdict on programs that are equal over the fields, after runs in floating point."""
+        seen = run_probes(self, seconds)
+        if seen.difference is not None:
+            reason = "equal over the fields, but different when run in floating point"
+            return self._different(reason, example=seen.difference)
+        assumed = Counter(dict(found.assumed)) + Counter(range=len(seen.far))
+        return evolve(
+            found,
+            assumed=tuple(sorted(assumed.items())),
+            kinds=seen.kinds,
+            reason=seen.left_out,
+            example=next(iter(seen.far), None),
+        )
+
+    def _undecided(self, *reasons: str, reason: str = "", difference: ProgramDifference | None = None) -> Equivalence:
         return Equivalence(
             kind="undecided",
             draws=self.done,
             degree=self._degree(),
             assumed=self.assumed,
             undecided=reasons,
-            reason=told,
+            reason=reason,
             difference=difference,
         )
 
     def _degree(self) -> int:
-        return max(each.most for each in self.degrees)
+        return max(degree.most for degree in self.degrees)
 
     @contextmanager
-    def _drawing(self, number: int) -> Iterator[tuple[Arrays, Arrays]]:
-        """Inside, the random functions are those of a draw; gives the inputs of both programs."""
+    def _random_functions_of(self, number: int) -> Iterator[tuple[Arrays, Arrays]]:
+        """Inside the block, the random functions are those of a draw; yields the inputs of both programs."""
         with drawing(self.seed * 7919 + number, [*self.one.literals(), *self.other.literals()]):
-            yield self.inputs(number)
+            with running(self.limits):
+                found = self.inputs(number)
+            yield found
 
     def _draw(self, number: int) -> tuple[int, int, Dims] | None:
         """The first output, device and place at which one draw differs; one draw also bounds degrees."""
-        observers = [each.observe if number == BOUNDING else None for each in self.degrees]
-        with self._drawing(number) as (arrays, cut):
+        observers = [degree.observe if number == BOUNDING else None for degree in self.degrees]
+        with self._random_functions_of(number) as (arrays, cut):
             left = self.one.run(arrays, observers[0], self.limits)
-            return self._compared(left, self.other.run(cut, observers[1], self.limits))
+            return self._first_difference(left, self.other.run(cut, observers[1], self.limits))
 
-    def inputs(self, number: int, draw: Any = draws.array, *, exact: bool = False) -> tuple[Arrays, Arrays]:
-        """The arrays that the devices of both programs are given: words, or where `exact` numbers."""
+    def inputs(self, number: int, draw: Any = draws.field_array, *, exact: bool = False) -> tuple[Arrays, Arrays]:
+        """The inputs of the devices of both programs: words, or numbers if `exact`."""
+        self._check_room()
         random = np.random.default_rng([self.seed, number])
-        given = draws.given_arrays(self.one.modules[0].entry.parameters, self.arguments, exact=exact)
+        fixed_arrays = draws.argument_arrays(self.one.modules[0].entry.parameters, self.arguments, exact=exact)
         rows = [
-            [given.get(n, draw(shape, random)) for n, shape in enumerate(self.one.inputs(device))]
+            [
+                fixed_arrays.get(n, self._in_domain(n, draw(shape, random), exact))
+                for n, shape in enumerate(self.one.inputs(device))
+            ]
             for device in range(self.one.devices)
         ]
         if self.laid.inputs is None:
-            rows = self._agreeing(rows)
+            rows = self._with_agreed_values(rows)
             return rows, rows
         minus = np.subtract if exact else lambda a, b: residues.add(a, residues.negate(b))
+        filled = _round_coarsely if exact else lambda array, layout: array
+        rows = [[filled(*pair) for pair in zip(rows[0], self.laid.inputs, strict=True)]]
         columns = [
-            layouts.cut(layout, value, local, lambda shape: draw(shape, random), minus)
+            layouts.split_to_devices(layout, value, local, lambda shape: filled(draw(shape, random), layout), minus)  # noqa: B023
             for layout, value, local in zip(self.laid.inputs, rows[0], self.other.inputs(0), strict=True)
         ]
         return rows, [[column[device] for column in columns] for device in range(self.other.devices)]
 
-    def _agreeing(self, rows: Arrays) -> Arrays:
-        """The inputs, of which devices get one where a program states on its mesh that they hold one."""
+    def _check_room(self) -> None:
+        """Raise LimitReached if the words of an input would exceed the limit of bytes."""
+        for number, shape in enumerate(self.one.inputs(0)):
+            size = shape.size * _WORD_BYTES
+            if self.limits.bytes is not None and size > self.limits.bytes:
+                message = (
+                    f"parameter {number}, {shape}, takes {size} bytes as words, but the limit is {self.limits.bytes}"
+                )
+                raise LimitReached("limit_bytes", message)
+
+    def _in_domain(self, number: int, array: Any, exact: bool) -> Any:
+        """An input, in its domain: numbers, or words of the fields, or integers, which are numbers in either case."""
+        check_time()
+        domain = self.domains.get(number)
+        if domain is None:
+            return array
+        if exact or array.dtype != np.uint64 or self.one.inputs(0)[number].dtype.is_integer:
+            return domain.numbers(array)
+        return domain.words(array, known=self.draws_known)
+
+    def _with_agreed_values(self, rows: Arrays) -> Arrays:
+        """The inputs, equal on the devices for which a program states that they are equal."""
         if any(isinstance(p.shape, TupleShape) for p in self.one.modules[0].entry.parameters):
             return rows
-        return agreeing(self.other.program, agreeing(self.one.program, rows))
+        rows = share_equal_arguments(self.other.program, share_equal_arguments(self.one.program, rows))
+        return draws.with_promised_values(self.other.program, draws.with_promised_values(self.one.program, rows))
 
-    def _compared(self, left: Arrays, right: Arrays) -> tuple[int, int, Dims] | None:
+    def _first_difference(self, left: Arrays, right: Arrays) -> tuple[int, int, Dims] | None:
         for number in range(len(right[0])):
             found = first_difference(*self.pair(number, left, right))
             if found is not None:
@@ -151,68 +296,83 @@ class Comparison:
         return None
 
     def pair(self, number: int, left: Arrays, right: Arrays, *, exact: bool = False) -> tuple[list[Array], list[Array]]:
-        """What each device is to give as an output, and what it gives."""
-        given = [row[number] for row in right]
+        """The expected output of each device, and the actual one."""
+        actual = [row[number] for row in right]
         if self.laid.outputs is None:
-            return [row[number] for row in left], given
+            return [row[number] for row in left], actual
         layout = self.laid.outputs[number]
         expected = [left[0][number][part] for part in layout.parts]
-        return expected, layouts.held(layout, given, np.add if exact else residues.add)
+        return expected, layouts.held_parts(layout, actual, np.add if exact else residues.add)
 
-    def _different(self) -> Equivalence:
-        """The verdict on programs that differ over the fields; where functions are random ones, numbers decide."""
-        difference, self.done = self._located(self.done), self.done + 1
-        if {name for name, _ in self.assumed} <= {"quotients", "integers"}:
-            return self._refused("the arithmetic differs", difference)
-        witness = apart(self)
-        if witness.differs:
-            return self._refused(f"in numbers the results are {witness}", difference)
+    def _verdict_on_difference(self) -> Equivalence:
+        """The verdict on programs that differ over the fields; if functions are taken as random, numbers decide."""
+        difference, self.done = self._locate_difference(self.done), self.done + 1
+        witness = measure_distance(self)
+        is_arithmetic = {name for name, _ in self.assumed} <= _ARITHMETIC and not self.domains
+        if witness.differs or (is_arithmetic and not literals_explain(self)):
+            what = "the arithmetic differs" if is_arithmetic else f"in numbers the results {witness}"
+            return self._different(what, difference, witness.example if witness.differs else None)
+        if is_arithmetic:
+            reason = "the results differ by no more than the rounding of literals explains"
+            return self._undecided("literals that are close to each other", reason=reason, difference=difference)
         found = None if witness.distance is None else by_laws(self)
         if found is not None:
-            return self._unless_overflowing(found, difference)
-        reason = f"values differ where functions are taken as random ones, and in numbers the results {witness}"
-        return self._open("laws of functions that are not arithmetic", told=reason, difference=difference)
-
-    def _unless_overflowing(self, found: Equivalence, difference: Difference) -> Equivalence:
-        """A verdict by laws, unless one of the programs overflows in its types where the other does not."""
-        witness = apart_as_they_are(self)
-        if witness.distance is not None and witness.distance < OVERFLOWS:
             return found
-        return self._refused(f"equal by laws, but in the types of the programs the results are {witness}", difference)
+        reason = f"values differ if functions are taken as random, and in numbers the results {witness}"
+        return self._undecided("laws of functions beyond arithmetic", reason=reason, difference=difference)
 
-    def _refused(self, reason: str, difference: Difference) -> Equivalence:
+    def _different(
+        self, reason: str, difference: ProgramDifference | None = None, example: Counterexample | None = None
+    ) -> Equivalence:
         return Equivalence(
-            kind="different", reason=reason, draws=self.done, assumed=self.assumed, difference=difference
+            kind="different",
+            reason=reason,
+            draws=self.done,
+            assumed=self.assumed,
+            difference=difference,
+            example=example,
         )
 
-    def _located(self, number: int) -> Difference:
-        """Where the programs differ, with the first value of the one that the other lacks."""
-        keepers = Keeper(), Keeper()
-        with self._drawing(number) as (arrays, cut):
-            left = self.one.run(arrays, keepers[0].observe, self.limits)
-            found = self._compared(left, self.other.run(cut, keepers[1].observe, self.limits))
+    def _locate_difference(self, number: int) -> ProgramDifference:
+        """Where the programs differ, with the first value of the first program that the other one lacks."""
+        recorders = ValueRecorder(), ValueRecorder()
+        with during("locating the difference"), self._random_functions_of(number) as (arrays, cut):
+            left = self.one.run(arrays, recorders[0].observe, self.limits)
+            found = self._first_difference(left, self.other.run(cut, recorders[1].observe, self.limits))
             assert found is not None
             if self.values:
-                return self._among_values(*keepers) or Difference(*found)
-            matching = Matching(*keepers)
+                return self._first_wrong_value(*recorders) or ProgramDifference(*found)
+            matching = ValueMatching(*recorders)
             value = matching.first_unmatched(self.one.modules[0].entry)
             other = matching.first_suspect(self.other.modules[0].entry)
-        return Difference(*found, value, other)
+        return ProgramDifference(*found, value, other)
 
-    def _among_values(self, one: Keeper, other: Keeper) -> Difference | None:
-        """The first of the values that are to be the same in both programs, and are not."""
+    def _first_wrong_value(self, one: ValueRecorder, other: ValueRecorder) -> ProgramDifference | None:
+        """The first of the values that should be equal in both programs but differ."""
         others = other.by_name()
         for kept in one.by_name().values():
-            name, given = self.values.get(kept.instruction.name, ("", None))
+            name, layout_spec = self.values.get(kept.instruction.name, ("", None))
             if name not in others:
                 continue
             there, left = others[name].values, kept.values[min(kept.values)]
-            whole, local = (each.instruction.shape for each in (kept, others[name]))
+            whole, local = (value.instruction.shape for value in (kept, others[name]))
             assert isinstance(whole, Shape)
             assert isinstance(local, Shape)
-            layout = layouts.layout_of(given, whole, local, len(there), f"value %{name}")
+            layout = layouts.layout_of(layout_spec, whole, local, len(there), f"value %{name}")
             expected = [left[part] for part in layout.parts]
-            found = first_difference(expected, layouts.held(layout, [there[n] for n in sorted(there)], residues.add))
+            found = first_difference(
+                expected, layouts.held_parts(layout, [there[n] for n in sorted(there)], residues.add)
+            )
             if found is not None:
-                return Difference(None, *found, kept.instruction, others[name].instruction)
+                return ProgramDifference(None, *found, kept.instruction, others[name].instruction)
         return None
+
+
+def _round_coarsely(array: Array, layout: layouts.DeviceLayout) -> Array:
+    """Numbers, rounded if devices hold terms of them, so that the terms sum to them without further rounding."""
+    if layout.sums is None or array.dtype.kind in "biu":
+        return array
+    step = 2.0**-8 if array.dtype.itemsize >= 4 else 1.0
+    wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    rounded: Array = (np.rint(wide / step) * step).astype(array.dtype)
+    return rounded

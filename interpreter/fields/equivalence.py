@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from attrs import evolve
 
-from xbuild.checking.model.program import runnable
-from xbuild.core.graph import Module, ModuleGroup
+from shape_inference import XbuildError
+from xbuild.checking.model.program import as_program
+from xbuild.core.graph import Module, ModuleGroup, module_in
 from xbuild.properties.effects import communicates
+from xbuild.properties.elementwise import wider
+from xbuild.sharding.stated_shardings import shardings_in_text, with_stated_shardings
+from xbuild.sharding.unpartitioned import is_per_device_in_part
 
 from ..rules.limits import Limits
 from ..runtime.run import Refused
-from .comparison import Comparison
-from .laying import Layouts, laid, own, stated
+from .comparison import ProgramComparison
+from .draws import domains_of
+from .layouts import Layouts, layouts_in_text, own_layouts, resolve_layouts
 from .run import Subject
+from .variants import with_smaller_extents
 from .verdict import Equivalence
 
 MOST_TRIPS = 10_000
-"""The trips of a loop after which a run stops where no limits are given: a loop may converge in floats alone."""
+"""The trips of a loop after which a run without limits stops: a loop may converge only in floats."""
 
 
 def equivalent(
@@ -29,32 +36,38 @@ def equivalent(
     inputs: Layouts = None,
     outputs: Layouts = None,
     arguments: Mapping[int, Any] | None = None,
+    domain: Mapping[int, Any] | None = None,
     values: Mapping[str, tuple[str, Any]] | None = None,
     seed: int = 0,
     limits: Limits | None = None,
 ) -> Equivalence:
-    """Say whether two programs compute the same function, whatever the rounding.
+    """Decide whether two programs compute the same function, whatever the rounding.
 
-    `one` and `other`: a Computation, a Module, a ModuleGroup, or an object with a `module`. Both have as many devices,
-    which are given the same inputs; or `one` has one device and `other` any number, whose devices hold parts of each
-    array. `inputs` and `outputs` say for each array, in the order of parameters and of results, how it lies there: a
-    `Sharding`, or for each device a tuple of slices of the global array, or None where the shapes say it (equal shapes
-    are whole on each device). Where `other` has `in_shardings` and `out_shardings`, or specs as the program of a
-    shard_map, it is these.
-    `arguments`: values for parameters of `one`, by number, where random ones would not do (counts of trips, indices).
-    `limits`: those of each run; by default a loop may make 10,000 trips.
+    `one` and `other`: a Computation, a Module, a ModuleGroup, an object with a `module`, a text, a path, or what JAX
+    lowers (the global program) or compiles (with its shardings). Either both have the same
+    number of devices and get the same inputs, or `one` has one device, and the devices of `other` hold parts of each
+    array. `inputs` and `outputs` state the layout of each array, in the order of parameters and results: a `Sharding`,
+    a tuple of slices of the global array for each device, or None if the shapes determine it (an array of equal shape
+    is replicated). By default they are the `in_shardings` and `out_shardings` of `other`, or its specs if it is the
+    program of a shard_map.
 
-    `values`: for names of instructions of `one` the name of that of `other` which is to have the same value, and how it
-    lies there, as for an input; where the programs differ, the first of these that does is named.
+    `arguments`: values for parameters of `one`, by number, where random ones would not do (trip counts, indices).
+    `domain`: for parameters of `one`, by number, the numbers for which the programs are compared: "positive",
+    "nonnegative", "negative", "nonpositive", "nonzero", "unit" (from 0 to 1), or a pair (low, high), ends included; a
+    domain applies to all arrays of a tuple. `limits`: those of each run; by default a loop may run 10,000 trips.
+
+    `values`: maps the name of an instruction of `one` to the name of the instruction of `other` that should have the
+    same value, with its layout as for an input; if the programs differ, the first of these values that differs is
+    reported.
 
     Both programs are evaluated on random inputs over two prime fields of 31 bits at once, without rounding: floats are
     residues, integers and truth values are themselves. Functions such as exp are random functions of their operands,
-    maxima and sorts go by a fixed random order. The bool of the verdict is whether they are equal; docs/equivalence.md
-    says what is decided, and what is assumed.
+    and maxima and sorts follow a fixed random order. The bool of the verdict is whether they are equal;
+    docs/equivalence.md says what is decided and what is assumed.
 
-    Raises TypeError for what is no program; invalid_attribute where numbers of devices, shapes and layouts do not fit
-    each other; ArgumentError for an argument that does not fit; and what `execute` raises where `one` itself is refused
-    or stops.
+    Raises TypeError for anything but a program; invalid_attribute if numbers of devices, shapes and layouts do not fit
+    each other; ArgumentError for an argument that does not fit; and what `execute` raises if `one` itself is refused or
+    stops.
 
     >>> import xbuild as xb
     >>> spec = xb.f32[8]
@@ -67,35 +80,76 @@ def equivalent(
 
     Source: Schwartz, Fast probabilistic algorithms for verification of polynomial identities (1980); Zippel (1979).
     """
-    inputs = own(other, "in") if inputs is None else inputs
-    outputs = own(other, "out") if outputs is None else outputs
-    first = _first(_program(one), is_laid=inputs is not None or outputs is not None)
+    one, other = _read_pair(one, other)
+    inputs = own_layouts(other, "in") if inputs is None else inputs
+    outputs = own_layouts(other, "out") if outputs is None else outputs
+    first = _first(_program_of(one), is_laid=inputs is not None or outputs is not None)
     try:
-        second = Subject(_program(other))
+        second = Subject(_program_of(other))
     except Refused as error:
         return Equivalence(kind="different", reason=f"the check refuses the other program: {error.verdict.kind}")
     if inputs is None and outputs is None:
-        inputs, outputs = stated(first, second)
+        inputs, outputs = layouts_in_text(first, second)
         first = _first(first.program, is_laid=True) if inputs is not None else first
-    layouts = laid(first, second, inputs, outputs)
+    layouts = resolve_layouts(first, second, inputs, outputs)
     limits = limits or Limits(trips=MOST_TRIPS)
-    comparison = Comparison(first, second, layouts, arguments or {}, values or {}, seed, limits)
-    return comparison.verdict()
+    domains = domains_of(first.modules[0].entry.parameters, domain or {})
+
+    def at(extents: Callable[[Module | ModuleGroup, int], Module | None], number: int) -> ProgramComparison | None:
+        programs = extents(first.program, number), extents(second.program, number)
+        if None in programs or arguments:
+            return None
+        try:
+            one, two = map(Subject, programs)  # type: ignore[arg-type]
+            return ProgramComparison(
+                one, two, resolve_layouts(one, two, inputs, outputs), {}, {}, seed, limits, domains
+            )
+        except (Refused, XbuildError):
+            return None
+
+    return ProgramComparison(
+        first,
+        second,
+        layouts,
+        arguments or {},
+        values or {},
+        seed,
+        limits,
+        domains,
+        smaller=partial(at, with_smaller_extents),
+        wider=partial(at, wider),
+    ).verdict()
+
+
+def _read_pair(one: Any, other: Any) -> tuple[Any, Any]:
+    """Both programs, read from texts, paths or objects of JAX; those that have a module unchanged.
+
+    A global program of which a part is per device runs only as each device runs it: if the other is partitioned, the
+    first is partitioned, with the shardings of the other's parameters and results.
+    """
+    one, other = (each if hasattr(each, "module") else module_in(each, is_global=True) for each in (one, other))
+    if not isinstance(one, Module) or not isinstance(other, Module) or other.num_partitions == 1:
+        return one, other
+    if not is_per_device_in_part(one):
+        return one, other
+    from xbuild.sharding.partition import partition
+
+    return partition(with_stated_shardings(one, *shardings_in_text(other), is_global=True)).module, other
 
 
 def _first(program: Module | ModuleGroup, *, is_laid: bool) -> Subject:
-    return Subject(_alone(program) if is_laid else program)
+    return Subject(_as_one_device(program) if is_laid else program)
 
 
-def _alone(program: Module | ModuleGroup) -> Module | ModuleGroup:
+def _as_one_device(program: Module | ModuleGroup) -> Module | ModuleGroup:
     """A program of which layouts are given as that of one device: a global program may count partitions already."""
     if isinstance(program, ModuleGroup) or program.num_devices == 1 or communicates(program.entry):
         return program
     return evolve(program, num_replicas=1, num_partitions=1)
 
 
-def _program(given: Any) -> Module | ModuleGroup:
-    program = runnable(getattr(given, "module", given))
+def _program_of(given: Any) -> Module | ModuleGroup:
+    program = as_program(getattr(given, "module", given))
     if not isinstance(program, Module | ModuleGroup):
-        raise TypeError(f"equivalent: {given!r} is no program; a Computation, a Module or a ModuleGroup is one")
+        raise TypeError(f"equivalent: expected a Computation, a Module or a ModuleGroup, got {given!r}")
     return program

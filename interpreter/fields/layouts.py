@@ -1,4 +1,4 @@
-"""How global arrays lie on devices: the part of each device, cut from the global array and put together again."""
+"""Layouts of global arrays on devices, and of the inputs and outputs of one program on the devices of another."""
 
 from __future__ import annotations
 
@@ -9,21 +9,31 @@ import numpy as np
 from attrs import frozen
 
 from shape_inference import Dims, Shape, refuse
+from shape_inference.trees import flatten
 from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction, Module
 from xbuild.properties.mesh import Mesh
-from xbuild.sharding.axis import Axis
-from xbuild.sharding.sharding import Sharding
-from xbuild.sharding.sharding import cut as made
+from xbuild.sharding.hlo_text import shardings
+from xbuild.sharding.sharding import Axis, Sharding
+from xbuild.sharding.sharding import shard_dims as made
+from xbuild.sharding.stated_shardings import RESULTS, sharding_of
+from xbuild.text.annotations import read_frontend_text
 from xbuild.variance import P
+
+from .draws import shapes_of
+from .run import Subject
+
+# ----------------------------------------------------------------------------
+# Layouts of global arrays: the part of each device, split from the global array and joined again.
 
 Slices: TypeAlias = tuple[slice, ...]
 
 
 @frozen(eq=False)
-class Layout:
-    """The part of a global array that each device holds, in the leading elements of its own array.
+class DeviceLayout:
+    """The part of a global array that each device holds in the leading elements of its own array.
 
-    Devices with the same number in `sums` hold terms of one sum; it is None where each device holds the elements.
+    Devices with the same number in `sums` hold terms of one sum; it is None if each device holds the elements.
     """
 
     parts: tuple[Slices, ...]
@@ -34,94 +44,102 @@ class Layout:
         return tuple(part.start + at for part, at in zip(self.parts[device], place, strict=True))
 
 
-def whole(shape: Shape, devices: int) -> Layout:
-    """The layout of an array that every device holds."""
-    return Layout((tuple(slice(0, extent) for extent in shape.dims),) * devices)
+def replicated_layout(shape: Shape, devices: int) -> DeviceLayout:
+    """The layout of an array that every device holds in full."""
+    return DeviceLayout((tuple(slice(0, extent) for extent in shape.dims),) * devices)
 
 
-def layout_of(given: Any, shape: Shape, local: Shape, devices: int, name: str) -> Layout:
-    """The layout that a sharding says, or that slices for each device are; of None the one that shapes leave.
+def layout_of(given: Any, shape: Shape, local: Shape, devices: int, name: str) -> DeviceLayout:
+    """The layout that a sharding or slices for each device state; for None, the one that follows from the shapes.
 
-    Raises invalid_attribute where it does not fit the shapes.
+    Raises invalid_attribute if it does not fit the shapes.
     """
     if given is None:
-        return _by_shapes(shape, local, devices, name)
+        return _layout_by_shapes(shape, local, devices, name)
     if isinstance(given, Sharding):
-        return _by_sharding(given, shape, local, devices, name)
+        return _layout_by_sharding(given, shape, local, devices, name)
     rows = [tuple(part) for part in given]
     if len(rows) != devices or any(len(row) != shape.rank for row in rows):
         refuse(
             "invalid_attribute",
-            f"{name}: {len(rows)} tuples of slices, and one is wanted for each of {devices} devices, with a slice for "
+            f"{name}: got {len(rows)} tuples of slices, expected one for each of {devices} devices, with a slice for "
             f"each of {shape.rank} dimensions",
         )
     parts = tuple(
-        tuple(slice(*each.indices(extent)[:2]) for each, extent in zip(row, shape.dims, strict=True)) for row in rows
+        tuple(slice(*bounds.indices(extent)[:2]) for bounds, extent in zip(row, shape.dims, strict=True))
+        for row in rows
     )
-    _check(parts, local, name)
-    return Layout(parts)
+    _check_sizes(parts, local, name)
+    return DeviceLayout(parts)
 
 
-def of_specs(mesh: Mesh, specs: Any) -> list[Sharding]:
+def shardings_of_specs(mesh: Mesh, specs: Any) -> list[Sharding]:
     """The shardings of the specs of a region of a mesh, in order."""
     if not isinstance(specs, P):
-        return [each for spec in specs for each in of_specs(mesh, spec)]
+        return [sharding for spec in specs for sharding in shardings_of_specs(mesh, spec)]
     dims = [[Axis(name, mesh.size(name)) for name in entry] for entry in specs.cuts]
     return [made(mesh, dims, [Axis(name, mesh.size(name)) for name in sorted(specs.unreduced)])]
 
 
-def _by_shapes(shape: Shape, local: Shape, devices: int, name: str) -> Layout:
+def _layout_by_shapes(shape: Shape, local: Shape, devices: int, name: str) -> DeviceLayout:
     if shape.dims == local.dims:
-        return whole(shape, devices)
-    cut = [n for n, (extent, part) in enumerate(zip(shape.dims, local.dims, strict=False)) if extent != part]
-    if shape.rank == local.rank and len(cut) == 1 and shape.dims[cut[0]] == local.dims[cut[0]] * devices:
-        (dim,) = cut
+        return replicated_layout(shape, devices)
+    split_dims = [n for n, (extent, part) in enumerate(zip(shape.dims, local.dims, strict=False)) if extent != part]
+    if (
+        shape.rank == local.rank
+        and len(split_dims) == 1
+        and shape.dims[split_dims[0]] == local.dims[split_dims[0]] * devices
+    ):
+        (dim,) = split_dims
         size = local.dims[dim]
         rows = [[slice(0, extent) for extent in shape.dims] for _ in range(devices)]
         for device, row in enumerate(rows):
             row[dim] = slice(device * size, (device + 1) * size)
-        return Layout(tuple(map(tuple, rows)))
+        return DeviceLayout(tuple(map(tuple, rows)))
     return refuse(
         "invalid_attribute",
-        f"{name} is {shape} in one program and {local} on each of {devices} devices of the other, and that leaves open "
-        "which part each device holds",
-        "inputs=[...] and outputs=[...] take a sharding, or slices for each device, for each array",
+        f"{name} is {shape} in one program and {local} on each of {devices} devices of the other; this does not "
+        "determine which part each device holds",
+        "pass inputs=[...] and outputs=[...], with a sharding or slices for each device, for each array",
     )
 
 
-def _by_sharding(sharding: Sharding, shape: Shape, local: Shape, devices: int, name: str) -> Layout:
+def _layout_by_sharding(sharding: Sharding, shape: Shape, local: Shape, devices: int, name: str) -> DeviceLayout:
     if sharding.mesh.num_devices != devices:
         refuse(
             "invalid_attribute",
-            f"{name}: the mesh of its sharding has {sharding.mesh.num_devices} devices, and the program has {devices}",
+            f"{name}: the mesh of its sharding has {sharding.mesh.num_devices} devices, but the program has {devices}",
         )
     if sharding.halo_sizes:
-        refuse("invalid_attribute", f"{name}: a sharding with halos lays elements on several devices, and has no parts")
+        refuse(
+            "invalid_attribute",
+            f"{name}: a sharding with halos puts elements on several devices, so devices have no parts",
+        )
     padded = sharding.padded(shape.rank)
     parts = []
     for device in range(devices):
-        starts = [_span(padded, dim, extent, device) for dim, extent in enumerate(shape.dims)]
+        starts = [_part_bounds(padded, dim, extent, device) for dim, extent in enumerate(shape.dims)]
         parts.append(tuple(slice(min(a, n), min(b, n)) for (a, b), n in zip(starts, shape.dims, strict=True)))
-    _check(parts, local, name)
+    _check_sizes(parts, local, name)
     sums = None
     if sharding.unreduced:
-        sums = tuple(_group(sharding, device) for device in range(devices))
-    return Layout(tuple(parts), sums)
+        sums = tuple(_sum_group(sharding, device) for device in range(devices))
+    return DeviceLayout(tuple(parts), sums)
 
 
-def _span(sharding: Sharding, dim: int, extent: int, device: int) -> tuple[int, int]:
-    """Where the part of a device begins and ends in a dimension."""
-    cut = sharding.dim(dim)
-    number = _number(sharding, cut.axes, device)
-    if sharding.offsets and cut.parts > 1:
+def _part_bounds(sharding: Sharding, dim: int, extent: int, device: int) -> tuple[int, int]:
+    """The start and end of the part of a device in a dimension."""
+    dim_sharding = sharding.dim(dim)
+    number = _device_index(sharding, dim_sharding.axes, device)
+    if sharding.offsets and dim_sharding.parts > 1:
         before = sum(sharding.dim(n).parts + 1 for n in range(dim) if sharding.dim(n).parts > 1)
         return sharding.offsets[before + number], sharding.offsets[before + number + 1]
-    size = -(-extent // cut.parts)
+    size = -(-extent // dim_sharding.parts)
     return number * size, (number + 1) * size
 
 
-def _number(sharding: Sharding, axes: Sequence[Axis], device: int) -> int:
-    """The number of a device along several axes, the first of which counts most."""
+def _device_index(sharding: Sharding, axes: Sequence[Axis], device: int) -> int:
+    """The index of a device along several axes, of which the first is the major one."""
     found = 0
     coordinates = sharding.mesh.coordinates(device)
     for axis in axes:
@@ -130,8 +148,8 @@ def _number(sharding: Sharding, axes: Sequence[Axis], device: int) -> int:
     return found
 
 
-def _group(sharding: Sharding, device: int) -> int:
-    """A number for the devices that hold terms of one sum: the device whose place along these axes is 0."""
+def _sum_group(sharding: Sharding, device: int) -> int:
+    """A number for the devices that hold terms of one sum: the device whose coordinates on these axes are 0."""
     mesh, place = sharding.mesh, dict(sharding.mesh.coordinates(device))
     for axis in sharding.unreduced:
         rest = mesh.size(axis.name) // axis.end
@@ -139,16 +157,16 @@ def _group(sharding: Sharding, device: int) -> int:
     return mesh.device(**place)
 
 
-def _check(parts: Sequence[Slices], local: Shape, name: str) -> None:
+def _check_sizes(parts: Sequence[Slices], local: Shape, name: str) -> None:
     for device, part in enumerate(parts):
-        sizes = tuple(max(each.stop - each.start, 0) for each in part)
+        sizes = tuple(max(bounds.stop - bounds.start, 0) for bounds in part)
         if len(sizes) != local.rank or any(size > extent for size, extent in zip(sizes, local.dims, strict=True)):
-            refuse("invalid_attribute", f"{name}: device {device} is to hold {list(sizes)} elements, and its array is "
+            refuse("invalid_attribute", f"{name}: device {device} should hold {list(sizes)} elements, but its array is "
                    f"{local}")  # fmt: skip
 
 
-def cut(layout: Layout, value: Array, local: Shape, fill: Any, minus: Any) -> list[Array]:
-    """The array of each device; what is beyond its part, and all terms of a sum but one, are what `fill` draws."""
+def split_to_devices(layout: DeviceLayout, value: Array, local: Shape, fill: Any, minus: Any) -> list[Array]:
+    """The array of each device; elements beyond its part, and all terms of a sum but one, come from `fill`."""
     found = []
     for part in layout.parts:
         own = value[part]
@@ -156,12 +174,12 @@ def cut(layout: Layout, value: Array, local: Shape, fill: Any, minus: Any) -> li
         held[tuple(slice(0, n) for n in own.shape)] = own
         found.append(held)
     if layout.sums is not None:
-        _as_terms(layout.sums, found, local, fill, minus)
+        _split_into_terms(layout.sums, found, local, fill, minus)
     return found
 
 
-def _as_terms(sums: tuple[int, ...], found: list[Array], local: Shape, fill: Any, minus: Any) -> None:
-    """Make the arrays of each group, which are alike, random terms whose sum is what they were."""
+def _split_into_terms(sums: tuple[int, ...], found: list[Array], local: Shape, fill: Any, minus: Any) -> None:
+    """Replace the equal arrays of each group by random terms that sum to them."""
     for first in sorted(set(sums)):
         rest = found[first]
         for device, group in enumerate(sums):
@@ -171,9 +189,9 @@ def _as_terms(sums: tuple[int, ...], found: list[Array], local: Shape, fill: Any
         found[first] = rest
 
 
-def held(layout: Layout, values: Sequence[Array], add: Any) -> list[Array]:
-    """The part that each device holds, in its array; of terms their sum."""
-    sizes = [[max(each.stop - each.start, 0) for each in part] for part in layout.parts]
+def held_parts(layout: DeviceLayout, values: Sequence[Array], add: Any) -> list[Array]:
+    """The part that each device holds; for terms, their sum."""
+    sizes = [[max(bounds.stop - bounds.start, 0) for bounds in part] for part in layout.parts]
     parts = [value[tuple(slice(0, n) for n in size)] for value, size in zip(values, sizes, strict=True)]
     if layout.sums is None:
         return parts
@@ -181,3 +199,115 @@ def held(layout: Layout, values: Sequence[Array], add: Any) -> list[Array]:
     for group, value in zip(layout.sums, parts, strict=True):
         totals[group] = add(totals[group], value) if group in totals else value
     return [totals[group] for group in layout.sums]
+
+
+# ----------------------------------------------------------------------------
+# Layouts of the inputs and outputs of one program on the devices of another.
+
+Layouts: TypeAlias = Sequence[Any] | None
+
+
+def own_layouts(given: Any, way: str) -> Layouts:
+    """The layouts that an object with a module states: its in_shardings and out_shardings, or its specs on a mesh."""
+    shardings, specs = getattr(given, f"{way}_shardings", None), getattr(given, f"{way}_specs", None)
+    if shardings is not None:
+        return flatten(shardings)
+    return None if specs is None else shardings_of_specs(given.mesh, specs)
+
+
+def layouts_in_text(one: Subject, other: Subject) -> tuple[Layouts, Layouts]:
+    """The layouts that a partitioned program states in its text, if its arrays are parts of those of the first.
+
+    Parameters have their shardings, the header or the root those of the results.
+    """
+    module = other.program
+    if not isinstance(module, Module) or other.devices == 1 or _has_same_dims(one, other):
+        return None, None
+    notes = read_frontend_text(str(module.annotations.get("frontend_attributes", "{}")))
+    inputs = [_sharding(sharding_of(parameter), parameter) for parameter in module.entry.parameters]
+    outputs = shardings(notes[RESULTS]) if RESULTS in notes else sharding_of(module.entry.root)
+    return flatten(inputs), None if outputs is None else flatten(_sharding(outputs, module.entry.root))
+
+
+def _has_same_dims(one: Subject, other: Subject) -> bool:
+    """Whether a device of both programs has arrays of the same dimensions."""
+    pairs = ((one.inputs(0), other.inputs(0)), (one.outputs(0), other.outputs(0)))
+    return all([shape.dims for shape in left] == [shape.dims for shape in right] for left, right in pairs)
+
+
+def _sharding(found: Any, of: Instruction) -> Any:
+    """Shardings for each array of a value; None if each device holds the full array."""
+    if isinstance(found, tuple):
+        return [sharding if isinstance(sharding, Sharding) else None for sharding in found]
+    return [found if isinstance(found, Sharding) else None] * len(shapes_of([of]))
+
+
+@frozen(eq=False)
+class ResolvedLayouts:
+    """Layouts of the inputs and outputs of one program on the devices of the other; None if both get equal arrays."""
+
+    inputs: tuple[DeviceLayout, ...] | None
+    outputs: tuple[DeviceLayout, ...] | None
+
+
+def resolve_layouts(one: Subject, other: Subject, inputs: Layouts, outputs: Layouts) -> ResolvedLayouts:
+    """The layouts that are stated, or follow from the shapes; invalid_attribute if they do not fit."""
+    if one.devices == other.devices and (one.devices > 1 or (inputs is None and outputs is None)):
+        for device in range(one.devices):
+            _check_same_dims(one, other, device)
+        _check_kinds(one, other)
+        return ResolvedLayouts(None, None)
+    if one.devices != 1:
+        refuse(
+            "invalid_attribute",
+            f"equivalent: the first program has {one.devices} devices and the second {other.devices}; the first must "
+            "have one, or as many as the second and the same arrays",
+        )
+    _check_kinds(one, other)
+    return ResolvedLayouts(
+        _layouts(one.inputs(0), other.inputs(0), inputs, other.devices, "input"),
+        _layouts(one.outputs(0), other.outputs(0), outputs, other.devices, "output"),
+    )
+
+
+def _check_same_dims(one: Subject, other: Subject, device: int) -> None:
+    for name, left, right in (
+        ("inputs", one.inputs(device), other.inputs(device)),
+        ("outputs", one.outputs(device), other.outputs(device)),
+    ):
+        if [shape.dims for shape in left] != [shape.dims for shape in right]:
+            refuse(
+                "invalid_attribute",
+                f"equivalent: the {name} of device {device} are {_shapes_text(left)} in one program and "
+                f"{_shapes_text(right)} in the other; a global program must be the first of the two",
+                "print a partitioned program with its shardings, or pass inputs=[...] and outputs=[...]",
+            )
+
+
+def _check_kinds(one: Subject, other: Subject) -> None:
+    """Refuse inputs of different kinds of numbers in the two programs; their widths may differ."""
+    for number, (left, right) in enumerate(zip(one.inputs(0), other.inputs(0), strict=False)):
+        if left.dtype.kind != right.dtype.kind:
+            refuse(
+                "invalid_attribute",
+                f"equivalent: input {number} is {left} in one program and {right} in the other, so both cannot get "
+                "the same numbers",
+                "convert inside one program, so that its parameter has the type of the other",
+            )
+
+
+def _shapes_text(shapes: Sequence[Shape]) -> str:
+    return f"({', '.join(map(str, shapes))})"
+
+
+def _layouts(
+    whole: list[Shape], local: list[Shape], given: Layouts, devices: int, name: str
+) -> tuple[DeviceLayout, ...]:
+    layout = [None] * len(whole) if given is None else list(given)
+    if not len(whole) == len(local) == len(layout):
+        refuse(
+            "invalid_attribute",
+            f"equivalent: {len(whole)} {name}s in one program, {len(local)} in the other, but {len(layout)} layouts",
+        )
+    rows = enumerate(zip(layout, whole, local, strict=True))
+    return tuple(layout_of(stated, a, b, devices, f"{name} {n}") for n, (stated, a, b) in rows)

@@ -1,26 +1,47 @@
-"""`Equivalence`: whether two programs compute the same function, how sure that is, and where they differ."""
+"""`Equivalence`: whether two programs compute the same function, how certain that is, and where they differ.
+
+Sections:
+
+    Differences and counterexamples
+    The verdict, and what it assumes
+    Classes of instructions: those about which a verdict makes an assumption
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 from attrs import frozen
 
 from shape_inference import Dims
-from xbuild.core.graph import Instruction
+from shape_inference.trees import flatten
+from xbuild.core.graph import Instruction, Module
+from xbuild.core.op import opcodes
+from xbuild.core.report_text import MORE, WIDTH, Line, StyledText, folded, indented, more_line, plain
+from xbuild.properties.effects import name_in_report
+from xbuild.properties.sites import reached
+
+from .degrees import is_random
+from .rules.evaluation import is_float, touches_floats
 
 Kind: TypeAlias = Literal["equal", "different", "undecided"]
 
 
+# ----------------------------------------------------------------------------
+# Differences and counterexamples.
+
+
 @frozen(eq=False)
-class Difference:
+class ProgramDifference:
     """Where two programs differ.
 
-    `value` is the first value of the one that its results need, whose operands the other has, and which itself the
-    other has not; `other` the instruction there that has right operands and from which on no value is right. None where
-    there is none. `output` counts the
-    arrays of the result, and is None where the values themselves were compared; `element` is the place in the array of
-    `device` of the other program.
+    `value` is the first value that the results of the first program need, that the other program lacks, and whose
+    operands the other program has; `other` is the instruction of the other program with correct operands from which on
+    no value is correct. Both are None if there is none. `output` counts the arrays of the result, and is None if the
+    values themselves were compared; `element` is the place in the array of `device` of the other program.
     """
 
     output: int | None
@@ -33,13 +54,13 @@ class Difference:
         places = f"[{', '.join(map(str, self.element))}]"
         if self.output is None and self.value is not None and self.other is not None:
             where = f"differs on device {self.device} at {places}"
-            return f"{_named(self.value)}\n  {where} from {_named(self.other)}"
-        told = [f"output {self.output} differs on device {self.device} at {places}"]
+            return f"{_instruction_text(self.value)}\n  {where} from {_instruction_text(self.other)}"
+        lines = [f"output {self.output} differs on device {self.device} at {places}"]
         if self.value is not None:
-            told.append(f"first value that the other program lacks: {_named(self.value)}")
+            lines.append(f"first value that the other program lacks: {_instruction_text(self.value)}")
         if self.other is not None:
-            told.append(f"here the other program leaves it: {_named(self.other)}")
-        return "\n  ".join(told)
+            lines.append(f"the other program diverges at: {_instruction_text(self.other)}")
+        return "\n  ".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """The facts as plain data."""
@@ -50,19 +71,101 @@ class Difference:
         }  # fmt: skip
 
 
-def _named(instruction: Instruction) -> str:
+MOST_SHOWN = 1000
+"""The numbers of an input that plain data and text show at most."""
+
+
+@frozen(eq=False)
+class Counterexample:
+    """An input on which two programs, run in floating point, have different results.
+
+    `kind`: the kind of inputs, such as negative or tied. `arguments`: for each device of the first program its
+    arguments, as `xb.execute` takes them. `output` counts the arrays of the result, `element` is the place in the
+    array of `device` of the other program; `left` and `right` are the values of both programs there.
+    """
+
+    kind: str
+    arguments: tuple[tuple[Any, ...], ...]
+    output: int
+    device: int
+    element: Dims
+    left: Any
+    right: Any
+
+    def __str__(self) -> str:
+        where = f"output {self.output} at [{', '.join(map(str, self.element))}]"
+        where += f" of device {self.device}" if self.device or len(self.arguments) > 1 else ""
+        arguments = "; ".join(_arguments_text(row) for row in self.arguments[:1])
+        values = f"{where} is {self.left} in one program and {self.right} in the other"
+        return f"{values}, for {self.kind} inputs such as {arguments}" if arguments else values
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts as plain data; inputs of more than 1000 numbers are left out."""
+        rows = [_as_plain_data(row) for row in self.arguments]
+        return {
+            "kind": self.kind, "output": self.output, "device": self.device, "element": list(self.element),
+            "left": _as_plain_data(self.left), "right": _as_plain_data(self.right),
+            "arguments": rows if _count(self.arguments) <= MOST_SHOWN else None,
+        }  # fmt: skip
+
+
+def _arguments_text(arguments: tuple[Any, ...]) -> str:
+    return "(" + ", ".join(_value_text(argument) for argument in arguments) + ")"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return _arguments_text(value)
+    if value is None:
+        return "token"
+    with np.printoptions(threshold=8, edgeitems=2):
+        return " ".join(str(np.asarray(value)).split())
+
+
+def _count(value: Any) -> int:
+    return sum(map(np.size, flatten(value)))
+
+
+def _as_plain_data(value: Any) -> Any:
+    """A value as lists and numbers; text for NaN, infinities and complex numbers, which JSON lacks."""
+    if isinstance(value, tuple | list):
+        return [_as_plain_data(part) for part in value]
+    if value is None:
+        return None
+    array = np.asarray(value)
+    if array.ndim:
+        return [_as_plain_data(row) for row in array]
+    if array.dtype == np.bool_:
+        return bool(array)
+    if array.dtype.kind in "iu":
+        return int(array)
+    if array.dtype.kind == "c":
+        return str(complex(array))
+    found = float(array)
+    return found if np.isfinite(found) else str(found)
+
+
+def _instruction_text(instruction: Instruction) -> str:
     where = f" ({instruction.source})" if instruction.source else ""
-    return f"{instruction.opcode.replace('_', '-')} %{instruction.name}: {instruction.shape}{where}"
+    name = name_in_report(instruction)
+    mark = "%" * (name == instruction.name)
+    return f"{instruction.opcode.replace('_', '-')} {mark}{name}: {instruction.shape}{where}"
+
+
+# ----------------------------------------------------------------------------
+# The verdict, and what it assumes.
 
 
 @frozen(kw_only=True, eq=False)
 class Equivalence:
     """The verdict of `xb.equivalent`.
 
-    `kind`: equal, different or undecided. `draws`: on how many random inputs both were evaluated. `log2_error`: the
-    logarithm of the probability that programs whose arithmetic differs are called equal. `assumed`: classes of ops
-    that are random functions or choices, with the number of instructions in both programs. `undecided`: classes that
-    were not decided, or why it is open. `difference`: where they differ.
+    `kind`: equal, different or undecided. `draws`: the number of random inputs on which both were evaluated.
+    `log2_error`: the logarithm of the probability that programs with different arithmetic are called equal. `assumed`:
+    classes of what the verdict rests on, with a count for each: instructions of both programs, arguments with a domain,
+    or kinds of inputs at which results diverge. `undecided`: classes that were not decided, or the reason.
+    `difference`: where they differ. `kinds`: the kinds of inputs on which both were run in floating point. `example`:
+    an input on which such runs differ; for programs that are equal, one that is large or tiny.
     """
 
     kind: Kind
@@ -71,45 +174,134 @@ class Equivalence:
     degree: int = 0
     assumed: tuple[tuple[str, int], ...] = ()
     undecided: tuple[str, ...] = ()
-    difference: Difference | None = None
+    difference: ProgramDifference | None = None
     reason: str = ""
+    kinds: tuple[str, ...] = ()
+    example: Counterexample | None = None
 
     def __bool__(self) -> bool:
         """Whether the programs are equal."""
         return self.kind == "equal"
 
-    def __str__(self) -> str:
-        return "\n".join([self._head(), *self._rest()])
+    def report(self, *, all: bool = False, width: int = WIDTH) -> str:
+        """The report as text; `all` shows the classes that str() folds after ten."""
+        return plain(self.lines(all, width))
 
-    def _head(self) -> str:
+    def __str__(self) -> str:
+        return self.report()
+
+    def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
+        """The verdict, then why, then what was not decided or is assumed; `more` says how to see folded lines."""
+        style = {"equal": "good", "different": "bad", "undecided": "waits"}[self.kind]
+        yield (StyledText(self._first_line(), style),)
+        for reason in self._reasons():
+            yield from indented(reason, width)
+        undecided, hidden = folded(self.undecided, all)
+        yield from ((f"  not decided: {name}",) for name in undecided)
+        if hidden:
+            yield more_line(hidden, more)
+        assumed, hidden = folded(self.assumed, all)
+        for name, count in assumed:
+            yield from indented(_assumption_text(name, count), width, "dim")
+        if hidden:
+            yield more_line(hidden, more)
+
+    def _first_line(self) -> str:
         if self.kind == "equal":
-            return (
-                f"equal: the same values over prime fields on {self.draws} random inputs; where arithmetic differs, "
-                f"this happens with a probability below 2^{self.log2_error:.0f} (degree {self.degree})"
-            )
+            return f"equal: the same values over prime fields on {self.draws} random inputs"
         return f"{self.kind}: {self.reason}" if self.reason else self.kind
 
-    def _rest(self) -> list[str]:
-        lines = [f"  {self.difference}"] if self.difference is not None else []
-        lines += [f"  not decided: {each}" for each in self.undecided]
-        return lines + [f"  {_MEANING[name]}: {count} instructions ({name})" for name, count in self.assumed]
+    def _reasons(self) -> Iterator[str]:
+        if self.difference is not None:
+            yield from str(self.difference).splitlines()
+        if self.kind == "equal":
+            probability = f"a probability below 2^{self.log2_error:.0f} (degree {self.degree})"
+            yield f"for different arithmetic, this happens with {probability}"
+            yield self._runs_text()
+        if self.example is not None:
+            yield str(self.example)
+
+    def _runs_text(self) -> str:
+        kinds = ", ".join(self.kinds)
+        same = f"the same in floating point, up to rounding, on inputs of these kinds: {kinds}" if kinds else ""
+        rest = self.reason if kinds or not self.reason else f"not run in floating point: {self.reason}"
+        return "; ".join(filter(None, (same, rest)))
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as plain data."""
         return {
             "kind": self.kind, "draws": self.draws, "log2_error": self.log2_error, "degree": self.degree,
             "assumed": dict(self.assumed), "undecided": list(self.undecided), "reason": self.reason,
-            "difference": self.difference and self.difference.to_dict(),
+            "difference": self.difference and self.difference.to_dict(), "kinds": list(self.kinds),
+            "example": self.example and self.example.to_dict(),
         }  # fmt: skip
 
 
+def _assumption_text(name: str, count: int) -> str:
+    unit = _UNITS.get(name, "instruction")
+    return f"{_MEANING[name]}: {count} {unit}{'s' * (count != 1)} ({name})"
+
+
+_UNITS = {"literals": "constant", "types": "output", "domain": "argument", "range": "kind"}
+"""What is counted, if not instructions."""
 _MEANING = {
     "functions": "taken as random functions of their operands",
     "exponents": "taken as powers with exponents in a second field, and discrete logarithms, by their laws",
-    "order": "choices by a random order of numbers, seen at the drawn inputs alone",
-    "integers": "computed as they are, at the drawn inputs alone",
+    "roots": "taken as roots in the fields, if their operands have roots",
+    "order": "choices by a random order of numbers, tested only at the drawn inputs",
+    "integers": "computed exactly, tested only at the drawn inputs",
     "bits": "taken as random functions between floats and their bits or integers",
-    "random numbers": "taken as functions of their operands and of how often the device drew",
-    "quotients": "taken not to divide by 0, nor to cancel what is 0 or infinite",
+    "random numbers": "taken as functions of their operands and of the number of draws of the device",
+    "quotients": "assumed not to divide by 0, nor to cancel what is 0 or infinite",
+    "literals": "read as numbers that round to them, such as 0.1",
+    "types": "floats of another width in the other program",
+    "domain": "compared only for the numbers of a domain",
+    "range": "inputs so large or tiny that results diverge",
 }
-"""What is assumed of a class of ops, in words."""
+"""What is assumed about a class, as text."""
+
+
+# ----------------------------------------------------------------------------
+# Classes of instructions: those about which a verdict makes an assumption.
+
+_ORDER = frozenset({"maximum", "minimum", "clamp", "compare", "sort", "topk", "sign", "abs", "floor", "ceil",
+                    "round_nearest_even", "round_nearest_afz", "select_and_scatter"})  # fmt: skip
+ROOTS = frozenset({"sqrt", "rsqrt", "cbrt"})
+_BITS = frozenset({"bitcast_convert", "bitcast"})
+_PLACED = opcodes(lambda op: op.elements in ("same_place", "mixed") and op.needs == "nobody")
+
+
+def classes_of(modules: Iterable[Module], lawful: frozenset[str] = frozenset()) -> Counter[str]:
+    """The number of instructions of each class in the programs."""
+    found: Counter[str] = Counter()
+    for module in modules:
+        for computation in reached(module.entry):
+            for instruction in computation.instructions:
+                name = class_of(instruction)
+                if name == "functions" and instruction.opcode in lawful:
+                    name = "roots" if instruction.opcode in ROOTS else "exponents"
+                found[name] += 1
+    del found[""]
+    return found
+
+
+def class_of(instruction: Instruction) -> str:
+    """The class of an instruction; empty if its value is decided."""
+    opcode = instruction.opcode
+    if opcode in ("rng", "rng_bit_generator"):
+        return "random numbers"
+    if not touches_floats(instruction):
+        return "integers" if opcode in _PLACED else ""
+    if opcode in _ORDER:
+        return "order"
+    if is_random(instruction) or opcode in ("sqrt", "batch_norm_training", "batch_norm_inference", "batch_norm_grad"):
+        return "functions"
+    if opcode in _BITS and not _keeps_type(instruction):
+        return "bits"
+    if opcode == "convert" and not is_float(instruction.shape):
+        return "bits"
+    return "quotients" if opcode == "divide" else ""
+
+
+def _keeps_type(instruction: Instruction) -> bool:
+    return instruction.shape.dtype is instruction.operands[0].shape.dtype  # type: ignore[union-attr]

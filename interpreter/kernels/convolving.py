@@ -14,8 +14,9 @@ from shape_inference.convolutions import ConvolutionDimensionNumbers
 from shape_inference.windows import Window, WindowDimension
 from xbuild.core.attributes import Array
 
+from .blas import is_single_threaded
 from .lifting import common
-from .products import DType, finished, matmul, working_type
+from .products import SETTLED_OPERANDS, DType, finished, matmul, settle, working_type
 from .windowing import elements, taps
 
 BLOCK = 1 << 19
@@ -121,8 +122,13 @@ def _by_matrices(job: Sliding) -> None:
     rows = max(BLOCK // (groups * job.terms), ROWS)
     pieces = _cut(offsets, max(1, BLOCK // (groups * inputs * min(rows, places * len(sums)))))
     numbers = WindowElements(job)
+    is_settled = work.kind not in "fc" or is_single_threaded()
+    if not is_settled:
+        settle(kernel)
     for images, strips in _tiles(len(sums), places, rows):
         flat = _with_zero(job.image[images], work)
+        if not is_settled:
+            settle(flat)
         for strip in strips:
             found = _product(flat, kernel, [(piece, numbers(strip, piece)) for piece in pieces])
             found = found.reshape(groups, -1, strip.stop - strip.start, outputs)
@@ -135,7 +141,7 @@ def _product(flat: Array, kernel: Array, pieces: list[tuple[slice, Array]]) -> A
     total: Array | None = None
     for piece, numbers in pieces:
         rows = np.take(flat, numbers, axis=2, mode="clip").reshape(groups, -1, numbers.shape[1] * inputs)
-        part = matmul(rows, kernel[:, piece.start * inputs : piece.stop * inputs])
+        part = matmul(rows, kernel[:, piece.start * inputs : piece.stop * inputs], SETTLED_OPERANDS)
         total = part if total is None else np.add(total, part, out=total)
     assert total is not None
     return total

@@ -7,20 +7,28 @@ import numpy as np
 from . import functions, integers
 from .lifting import ByKind, Kernel, by_kind, in_single
 
+NEAR_ZERO: dict[str, np.ufunc] = {
+    "asin": np.arcsin, "asinh": np.arcsinh, "atanh": np.arctanh, "exponential_minus_one": np.expm1, "sine": np.sin,
+    "sinh": np.sinh, "tan": np.tan, "tanh": np.tanh,
+}  # fmt: skip
+"""NumPy's functions with f(x) = x near zero; of an operand without denormal numbers each gives what XLA gives."""
+
 UNARY: dict[str, ByKind] = {
     "abs": by_kind(ifc=np.abs),
     "acos": by_kind(fc=np.arccos),
     "acosh": by_kind(fc=np.arccosh),
-    "asin": by_kind(f=functions.near_zero(np.arcsin), c=np.arcsin),
-    "asinh": by_kind(f=functions.near_zero(np.arcsinh), c=np.arcsinh),
-    "atanh": by_kind(f=functions.near_zero(np.arctanh), c=np.arctanh),
+    "asin": by_kind(f=functions.near_zero(NEAR_ZERO["asin"]), c=np.arcsin),
+    "asinh": by_kind(f=functions.near_zero(NEAR_ZERO["asinh"]), c=np.arcsinh),
+    "atanh": by_kind(f=functions.near_zero(NEAR_ZERO["atanh"]), c=np.arctanh),
     "cbrt": by_kind(f=np.cbrt),
     "ceil": by_kind(f=np.ceil),
     "cosh": by_kind(fc=np.cosh),
     "cosine": by_kind(fc=np.cos),
     "erf": by_kind(f=in_single(functions.erf)),
     "exponential": by_kind(fc=np.exp),
-    "exponential_minus_one": by_kind(f=functions.near_zero(np.expm1), c=functions.complex_exponential_minus_one),
+    "exponential_minus_one": by_kind(
+        f=functions.near_zero(NEAR_ZERO["exponential_minus_one"]), c=functions.complex_exponential_minus_one
+    ),
     "floor": by_kind(f=np.floor),
     "log": by_kind(fc=np.log),
     "log_plus_one": by_kind(f=np.log1p, c=functions.complex_log_plus_one),
@@ -30,11 +38,11 @@ UNARY: dict[str, ByKind] = {
     "round_nearest_afz": by_kind(f=functions.round_nearest_afz),
     "round_nearest_even": by_kind(f=np.rint),
     "rsqrt": by_kind(f=in_single(functions.rsqrt), c=functions.complex_rsqrt),
-    "sign": by_kind(ic=np.sign, f=functions.sign),
-    "sine": by_kind(f=functions.near_zero(np.sin), c=np.sin),
-    "sinh": by_kind(f=functions.near_zero(np.sinh), c=np.sinh),
+    "sign": by_kind(i=np.sign, f=functions.sign, c=functions.complex_sign),
+    "sine": by_kind(f=functions.near_zero(NEAR_ZERO["sine"]), c=np.sin),
+    "sinh": by_kind(f=functions.near_zero(NEAR_ZERO["sinh"]), c=np.sinh),
     "sqrt": by_kind(fc=np.sqrt),
-    "tan": by_kind(f=functions.near_zero(np.tan), c=np.tan),
+    "tan": by_kind(f=functions.near_zero(NEAR_ZERO["tan"]), c=np.tan),
     "tanh": by_kind(f=functions.tanh, c=np.tanh),
 }
 

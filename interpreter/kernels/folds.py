@@ -8,8 +8,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..rules.region import Region
+from shape_inference import PRIMITIVES
+
+from ..rules.limits import check_time, timed
+from ..rules.region import AppliedComputation
 from .flushing import flushed
+from .functions import has_zero
 from .lifting import narrowed
 from .products import settled
 
@@ -31,7 +35,7 @@ SIGNING = ("maximum", "minimum")
 _FOR_PRED = {"add": np.logical_or, "multiply": np.logical_and}
 
 
-def fold(region: Region, operands: Arrays, init_values: Arrays, axes: tuple[int, ...]) -> Arrays:
+def fold(region: AppliedComputation, operands: Arrays, init_values: Arrays, axes: tuple[int, ...]) -> Arrays:
     """Each operand reduced over `axes`, starting from its init value; one computation reduces several operands."""
     if region.reordering:
         return (_by_ufunc(region.reordering, operands[0], init_values[0], axes),)
@@ -46,7 +50,7 @@ def fold(region: Region, operands: Arrays, init_values: Arrays, axes: tuple[int,
     return _each_alone(region.scalar, columns, init_values)
 
 
-def combine(region: Region, values: Sequence[Array]) -> Array:
+def combine(region: AppliedComputation, values: Sequence[Array]) -> Array:
     """The elementwise fold, from left to right, of the equally shaped operands of a group of devices.
 
     Denormal numbers of a single operand are flushed as well, since XLA combines the operand with the identity.
@@ -69,14 +73,14 @@ def with_signs(opcode: str, result: Array, any_of: Callable[[Callable[[Array], A
     The sign of NumPy's result depends on operand order. `any_of` maps a predicate to a mask of the results for which
     the predicate holds for any folded element.
     """
-    if opcode not in SIGNING or result.dtype.kind != "f" or np.count_nonzero(result) == result.size:
+    if opcode not in SIGNING or result.dtype.kind != "f" or not has_zero(result):
         return result
     is_negative = opcode == "minimum"
     wrong = (result == 0) & (np.signbit(result) != is_negative)
     if not wrong.any():
         return result
-    has_zero = any_of(lambda each: (each == 0) & (np.signbit(each) == is_negative))
-    return np.where(wrong & has_zero, result.dtype.type(-0.0 if is_negative else 0.0), result)
+    is_met = any_of(lambda each: (each == 0) & (np.signbit(each) == is_negative))
+    return np.where(wrong & is_met, result.dtype.type(-0.0 if is_negative else 0.0), result)
 
 
 def _combined_by_ufunc(opcode: str, values: Sequence[Array]) -> Array:
@@ -107,13 +111,12 @@ def ufunc_of(opcode: str, dtype: np.dtype[Any]) -> np.ufunc:
 
 def accumulator(opcode: str, dtype: np.dtype[Any]) -> Any:
     """The accumulator type: f32 for smaller floats, i64 for integers of less than 8 bits, else the type itself."""
-    if dtype == np.float16 or (dtype.isbuiltin != 1 and not _is_small_integer(dtype)):
-        return np.float32
-    return np.int64 if _is_small_integer(dtype) else dtype
+    if dtype.isbuiltin == 1:
+        return np.float32 if dtype.char == "e" else dtype
+    return np.int64 if dtype in _SMALL_INTEGERS else np.float32
 
 
-def _is_small_integer(dtype: np.dtype[Any]) -> bool:
-    return dtype.name in ("int1", "int2", "int4", "uint1", "uint2", "uint4")
+_SMALL_INTEGERS = frozenset(each.dtype for each in PRIMITIVES.values() if each.is_integer and each.bits < 8)
 
 
 def _by_ufunc(opcode: str, operand: Array, init: Array, axes: tuple[int, ...]) -> Array:
@@ -144,6 +147,7 @@ def _begun(init: Any, column: Array) -> Array:
 def _halved(function: Any, columns: Arrays) -> Arrays:
     """Adjacent rows are combined until one is left, which keeps the order and takes log2(rows) steps."""
     while len(columns[0]) > 1:
+        check_time()
         pairs = len(columns[0]) // 2 * 2
         joined = _apply(function, [c[0:pairs:2] for c in columns], [c[1:pairs:2] for c in columns])
         rest = [c[pairs:] for c in columns]
@@ -155,6 +159,7 @@ def _one_after_the_other(function: Any, columns: Arrays, init_values: Arrays) ->
     shape = columns[0].shape[1:]
     totals: Arrays = tuple(np.broadcast_to(np.asarray(init), shape) for init in init_values)
     for row in range(len(columns[0])):
+        check_time()
         totals = _apply(function, totals, [c[row] for c in columns])
     return totals
 
@@ -171,7 +176,7 @@ def _each_alone(function: Any, columns: Arrays, init_values: Arrays) -> Arrays:
     results = [np.empty(shape, column.dtype) for column in columns]
     for index in itertools.product(*map(range, shape)):
         totals = tuple(np.asarray(init)[()] for init in init_values)
-        for row in range(len(columns[0])):
+        for row in timed(range(len(columns[0]))):
             found = function(*totals, *(c[(row, *index)] for c in columns))
             totals = found if isinstance(found, tuple) else (found,)
         for result, total in zip(results, totals, strict=True):

@@ -60,12 +60,23 @@ def choose(pred: Array, on_true: Array, on_false: Array) -> Any:
     return chosen.view(on_true.dtype)
 
 
+def has_zero(array: Array) -> bool:
+    """Whether an element is zero; NumPy counts floats one by one, and compares many at once."""
+    if array.size <= _FEW:
+        return bool(count_nonzero(array) != array.size)
+    return bool(count_nonzero(array == 0))
+
+
+_FEW = 2048
+"""The largest number of floats that NumPy counts faster than it compares them."""
+
+
 def near_zero(kernel: Kernel) -> Kernel:
     """The kernel of a function with f(x) = x near zero; as in XLA, it returns denormal operands even in flush mode."""
 
     def precise(operand: Array) -> Any:
         result = kernel(operand)
-        if count_nonzero(result) == result.size:
+        if not has_zero(result):
             return result
         return np.where(result == 0, operand, result)[()]
 
@@ -98,6 +109,15 @@ def power(lhs: Array, rhs: Array) -> Any:
 def sign(operand: Array) -> Any:
     """The sign as -1, 0 or 1; the result is the operand itself for ±0 and NaN."""
     return np.copysign(np.sign(operand), operand)
+
+
+def complex_sign(operand: Array) -> Any:
+    """z / |z|, part by part: an infinite part gives NaN, and a finite one beside it 0. Of 0 it is 0."""
+    size = np.abs(operand)
+    found = np.empty(operand.shape, operand.dtype)
+    found.real, found.imag = operand.real / size, operand.imag / size
+    found[size == 0] = 0
+    return found[()]
 
 
 def round_nearest_afz(operand: Array) -> Any:

@@ -6,11 +6,14 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
+from attrs import frozen
 from ml_dtypes import bfloat16
 
 from shape_inference import primitive_type
 from xbuild.core.attributes import Array
 
+from ..rules.limits import check_time
+from .blas import is_single_threaded
 from .lifting import narrowed
 
 DType: TypeAlias = np.dtype[Any]
@@ -54,15 +57,39 @@ _GEMV, _GEMM = 2**13, 2**17
 """The numbers of products from which BLAS may use its own threads, for matrix-vector and matrix-matrix products."""
 
 
-def matmul(lhs: Array, rhs: Array) -> Any:
-    """`np.matmul` in this thread's denormal mode; BLAS threads have another, so the product is flushed outside BLAS."""
+@frozen
+class Settled:
+    """What a plan knows of a product: operands without denormal numbers, and a product that only arithmetic reads."""
+
+    lhs: bool = False
+    rhs: bool = False
+    product: bool = False
+
+
+UNKNOWN, SETTLED_OPERANDS = Settled(), Settled(lhs=True, rhs=True)
+
+
+def matmul(lhs: Array, rhs: Array, known: Settled = UNKNOWN) -> Any:
+    """`np.matmul` in this thread's denormal mode, which threads of BLAS do not have.
+
+    Where BLAS may use such threads, the denormal numbers of operands and product are flushed outside BLAS, but for
+    operands that are `known` to have none, and for a product whose readers flush it.
+    """
     rows, terms, columns = lhs.shape[-2], lhs.shape[-1], rhs.shape[-1]
     if rows * terms * columns < (_GEMV if min(rows, columns) == 1 else _GEMM) or lhs.dtype.kind not in "fc":
         return np.matmul(lhs, rhs)
-    product = np.matmul(settled(lhs), settled(rhs))
-    for part in _parts(product):
+    check_time()
+    if is_single_threaded():
+        return np.matmul(lhs, rhs)
+    product = np.matmul(lhs if known.lhs else settled(lhs), rhs if known.rhs else settled(rhs))
+    return product if known.product else settle(product)
+
+
+def settle(array: Array) -> Array:
+    """The array itself, in which this thread's mode has replaced denormal numbers by zeros if it flushes them."""
+    for part in _parts(array):
         np.multiply(part, 1, out=part)
-    return product
+    return array
 
 
 def _parts(array: Array) -> tuple[Any, ...]:
@@ -80,10 +107,7 @@ def settled(array: Array) -> Array:
         or not any(map(_has_small, _parts(array)))
     ):
         return array
-    copy = array.copy()
-    for part in _parts(copy):
-        np.multiply(part, 1, out=part)
-    return copy
+    return settle(array.copy())
 
 
 def _has_small(part: Array) -> bool:

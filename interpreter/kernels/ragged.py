@@ -30,7 +30,7 @@ class Ragged:
 
     @property
     def by_group(self) -> bool:
-        """Whether each group has its own slice of the result, which is so if the ragged dimension is contracting."""
+        """Whether each group has its own slice of the result, which happens if the ragged dimension is contracting."""
         return self.dimension in self.contracting
 
     def products(

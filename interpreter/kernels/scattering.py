@@ -8,7 +8,7 @@ import numpy as np
 
 from xbuild.core.attributes import Array
 
-from ..rules.region import Region
+from ..rules.region import AppliedComputation
 from .applying import applied
 from .folds import SIGNING, Arrays, ufunc_of, with_signs
 
@@ -19,7 +19,7 @@ _AT_ONCE = frozenset({"add", "multiply", "maximum", "minimum"})
 """The opcodes of ufuncs whose `at` is fast on one-dimensional arrays."""
 
 
-def combine_at(region: Region, targets: Arrays, rows: Array, updates: Arrays) -> None:
+def combine_at(region: AppliedComputation, targets: Arrays, rows: Array, updates: Arrays) -> None:
     """Row `rows[n]` of each target is replaced by the computation's result on this row and row n of the updates."""
     kept = chosen(region, len(targets))
     if kept == "current":
@@ -35,7 +35,7 @@ def combine_at(region: Region, targets: Arrays, rows: Array, updates: Arrays) ->
             _by_rounds(region, targets, part, new)
 
 
-def combine_in(region: Region, targets: Arrays, updates: Arrays) -> None:
+def combine_in(region: AppliedComputation, targets: Arrays, updates: Arrays) -> None:
     """Each element of the targets is replaced by the computation's result on it and the update at its index."""
     kept = chosen(region, len(targets))
     if kept == "current":
@@ -51,7 +51,7 @@ def combine_in(region: Region, targets: Arrays, updates: Arrays) -> None:
         target[...] = each
 
 
-def chosen(region: Region, count: int) -> str | None:
+def chosen(region: AppliedComputation, count: int) -> str | None:
     """ "current" or "update" if the computation returns the current values or the updates unchanged, else None."""
     root, parameters = region.computation.root, region.computation.parameters
     results = (root,) if count == 1 else root.operands if root.opcode == "tuple" else ()
@@ -60,7 +60,7 @@ def chosen(region: Region, count: int) -> str | None:
     return "update" if results == parameters[count:] else None
 
 
-def may_reorder(region: Region, target: Array) -> bool:
+def may_reorder(region: AppliedComputation, target: Array) -> bool:
     """Whether updates may be combined with each other first: a known op in a type that does not round at each step."""
     if region.reordering is None:
         return False
@@ -113,7 +113,7 @@ def _segments(rows: Array) -> tuple[Array, Array]:
     return order, np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
 
 
-def _by_rounds(region: Region, targets: Arrays, rows: Array, updates: Arrays) -> None:
+def _by_rounds(region: AppliedComputation, targets: Arrays, rows: Array, updates: Arrays) -> None:
     for those in _rounds(*_segments(rows)):
         places = rows[those]
         found = applied(region, [*(t[places] for t in targets), *(u[those] for u in updates)])

@@ -8,10 +8,12 @@ import numpy as np
 from attrs import evolve
 
 from shape_inference import Dims
+from shape_inference.types import primitive_type
 from shape_inference.windows import Window, WindowDimension
 from xbuild.core.attributes import Array
+from xbuild.properties.patterns import neutral_element
 
-from ..rules.region import Region
+from ..rules.region import AppliedComputation
 from .applying import applied
 from .folds import SIGNING, Arrays, accumulator, ufunc_of, with_signs
 from .lifting import narrowed
@@ -24,7 +26,7 @@ LONG = 16
 """The window size from which a fold by doubling is faster than a fold offset by offset."""
 
 
-def fold_windows(region: Region, operands: Arrays, init_values: Arrays, window: Window) -> Arrays:
+def fold_windows(region: AppliedComputation, operands: Arrays, init_values: Arrays, window: Window) -> Arrays:
     """The fold of each window, starting from the init values; several operands are folded by one computation."""
     if region.reordering:
         return (_by_ufunc(region.reordering, operands[0], init_values[0], window),)
@@ -40,7 +42,7 @@ def fold_windows(region: Region, operands: Arrays, init_values: Arrays, window: 
 
 def _by_ufunc(opcode: str, operand: Array, init: Array, window: Window) -> Array:
     ufunc, wide = ufunc_of(opcode, operand.dtype), np.dtype(accumulator(opcode, operand.dtype))
-    neutral, start = identity(opcode, wide), np.asarray(init).astype(wide)
+    neutral, start = neutral_element(opcode, primitive_type(wide)), np.asarray(init).astype(wide)
     result = np.empty(
         tuple(dim.places(extent) for dim, extent in zip(window, operand.shape, strict=True)), operand.dtype
     )
@@ -57,21 +59,6 @@ def _by_ufunc(opcode: str, operand: Array, init: Array, window: Window) -> Array
         lambda zero: _by_ufunc("or", zero(operand.astype(wide, copy=False)), zero(start), window),
     )
     return narrowed(signed, operand.dtype)
-
-
-def identity(opcode: str, dtype: np.dtype[Any]) -> Any:
-    """The identity element of the op in this type."""
-    if opcode in ("maximum", "minimum"):
-        low = opcode == "maximum"
-        if dtype.kind in "iu":
-            return dtype.type(np.iinfo(dtype).min if low else np.iinfo(dtype).max)
-        end = -np.inf if low else np.inf
-        return dtype.type(not low) if dtype.kind == "b" else dtype.type(complex(end, end) if dtype.kind == "c" else end)
-    if opcode == "add" and dtype.kind in "fc":
-        return dtype.type(-0.0)
-    if opcode == "and":
-        return ~dtype.type(0)
-    return dtype.type(opcode == "multiply")
 
 
 def _order(window: Window, extents: Dims) -> list[int]:
@@ -125,7 +112,7 @@ def _by_doubling(ufunc: np.ufunc, neutral: Any, operand: Array, axis: int, dim: 
     return np.moveaxis(np.asarray(total), 0, axis)
 
 
-def selected(region: Region, operand: Array, window: Window) -> Array:
+def selected(region: AppliedComputation, operand: Array, window: Window) -> Array:
     """The number of the element that the computation selects in each window, or -1 for a window without elements.
 
     Window elements are read in order: where the computation is false, a later element replaces the selected one.
@@ -149,7 +136,7 @@ def selected(region: Region, operand: Array, window: Window) -> Array:
     return which
 
 
-def _taken(region: Region, best: Array, candidate: Array, first: Array) -> Array:
+def _taken(region: AppliedComputation, best: Array, candidate: Array, first: Array) -> Array:
     """Whether each candidate is selected: no element is selected yet, or the computation rejects the selected one."""
     later = ~first
     if later.any():

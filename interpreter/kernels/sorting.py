@@ -10,7 +10,7 @@ import numpy as np
 
 from xbuild.core.attributes import Array
 
-from ..rules.region import Region
+from ..rules.region import AppliedComputation
 from .comparators import Key
 from .flushing import flushed
 from .lifting import total_order, widened
@@ -44,7 +44,7 @@ def value_of(key: Key, arrays: Arrays) -> Array:
     operands = [arrays[number] for number in key.operands]
     if key.is_element:
         return operands[0]
-    function = Region.of(key.of).lifted
+    function = AppliedComputation.of(key.of).lifted
     assert function is not None
     return np.broadcast_to(function(*operands), operands[0].shape)
 
@@ -142,7 +142,7 @@ def _has_odd(values: Array) -> bool:
     return bool(((values == 0) & (bits != 0)).any() or np.isnan(values).any())
 
 
-def order_by_comparator(region: Region, arrays: Arrays) -> Array:
+def order_by_comparator(region: AppliedComputation, arrays: Arrays) -> Array:
     """The sorting permutation of an arbitrary comparator, by a sorting network if the comparator can be lifted."""
     if region.lifted is not None:
         return _by_network(region.lifted, arrays)

@@ -8,11 +8,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from shape_inference import AnyShape, Shape, TokenShape, TupleShape, XbuildError, f32
+from shape_inference.trees import flatten, map_leaves
 from xbuild.core.graph import Computation
 
 
 class ArgumentError(XbuildError):
-    """An argument is not what the computation's parameter, or an infeed item what the infeed, declares."""
+    """An argument does not fit the computation's parameter, or an item does not fit the infeed that reads it."""
 
 
 def read(value: Any, shape: AnyShape, name: str) -> Any:
@@ -29,27 +30,27 @@ def read(value: Any, shape: AnyShape, name: str) -> Any:
     if array.dtype == shape.dtype.dtype:
         array = array.view(shape.dtype.dtype)  # an unpickled array's dtype equals the native one but is not it
     else:
-        given = f"is {array.dtype} and {shape} wants {shape.dtype.dtype}"
-        _mismatch(name, given, f".astype(xb.{shape.dtype}.dtype) converts", *_as_floats(array, shape))
+        problem = f"is {array.dtype}, but {shape} requires {shape.dtype.dtype}"
+        _mismatch(name, problem, f".astype(xb.{shape.dtype}.dtype) converts it", *_hint_of_floats(array, shape))
     if not _fits(array.shape, shape):
         one_deep = isinstance(value, list | tuple) and len(value) == 1 and _fits(array.shape[1:], shape)
-        hints = ["arguments are given one by one: evaluate(computation, x, y)"] if one_deep else []
-        _mismatch(name, f"has the extents {list(array.shape)} and {shape} wants {list(shape.dims)}", *hints)
+        hints = ["pass arguments one by one: evaluate(computation, x, y)"] if one_deep else []
+        _mismatch(name, f"has shape {list(array.shape)}, but {shape} requires {list(shape.dims)}", *hints)
     return array if array.ndim else array[()]
 
 
-def _as_floats(array: np.ndarray[Any, Any], shape: Shape) -> list[str]:
-    """The hint for floats where integers are wanted, of which a conversion would lose the fractions."""
+def _hint_of_floats(array: np.ndarray[Any, Any], shape: Shape) -> list[str]:
+    """The hint for floats in place of integers, whose fractions a conversion would lose."""
     if array.dtype.kind != "f" or not shape.dtype.is_integer:
         return []
-    return [f"that cuts fractions off; a parameter of the shape {shape.with_dtype(f32)} keeps them"]
+    return [f"that drops fractions; a parameter of shape {shape.with_dtype(f32)} keeps them"]
 
 
 def _read_tuple(value: Any, shape: TupleShape, name: str) -> tuple[Any, ...]:
     if not isinstance(value, tuple | list) or len(value) != len(shape):
-        _mismatch(name, f"is {_short(value)} and {shape} wants a tuple of {len(shape)}")
+        _mismatch(name, f"is {_short(value)}, but {shape} requires a tuple of {len(shape)}")
     return tuple(
-        read(each, element, f"{name}[{n}]") for n, (each, element) in enumerate(zip(value, shape.elements, strict=True))
+        read(part, element, f"{name}[{n}]") for n, (part, element) in enumerate(zip(value, shape.elements, strict=True))
     )
 
 
@@ -60,11 +61,11 @@ def _as_array(value: Any, shape: Shape, name: str) -> np.ndarray[Any, Any]:
     try:
         natural = np.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:
-        _mismatch(name, f"is no array: {error}")
+        _mismatch(name, f"is not an array: {error}")
     if natural.dtype == shape.dtype.dtype:  # also a JAX array whose type NumPy lacks
         return natural
     if not _may_become(natural.dtype, shape):
-        _mismatch(name, f"is {_short(value)}, which {shape.dtype} does not hold")
+        _mismatch(name, f"is {_short(value)}, which {shape.dtype} cannot hold")
     return _converted(natural, shape, name, _short(value))
 
 
@@ -86,8 +87,8 @@ def _converted(natural: np.ndarray[Any, Any], shape: Shape, name: str, shown: st
         changed = _changed(natural, array)
     if changed.any():
         first = natural[changed].flat[0]
-        lost = f"{shape.dtype} does not hold {first}" if natural.dtype.kind in "iu" else f"{first} is infinite in it"
-        _mismatch(name, f"is {shown} for {shape}: {lost}", f".astype(xb.{shape.dtype}.dtype) converts all the same")
+        lost = f"{shape.dtype} cannot hold {first}" if natural.dtype.kind in "iu" else f"{first} becomes infinite"
+        _mismatch(name, f"is {shown} for {shape}: {lost}", f".astype(xb.{shape.dtype}.dtype) converts it anyway")
     return array
 
 
@@ -121,8 +122,8 @@ def _fits(extents: tuple[int, ...], shape: Shape) -> bool:
 
 
 def _mismatch(name: str, problem: str, *hints: str) -> NoReturn:
-    told = "".join(f"\n  hint: {hint}" for hint in hints)
-    raise ArgumentError("argument_mismatch", f"{name} {problem} [argument_mismatch]{told}", hints)
+    lines = "".join(f"\n  hint: {hint}" for hint in hints)
+    raise ArgumentError("argument_mismatch", f"{name} {problem} [argument_mismatch]{lines}", hints)
 
 
 def _short(value: Any) -> str:
@@ -137,16 +138,15 @@ class Given:
     """
 
     def __init__(self, inputs: Any = ()) -> None:
-        self._foreign = {id(array) for array in _arrays(inputs)}
+        self._foreign = {id(array) for array in flatten(inputs)}
         self._given: dict[int, tuple[Any, Any]] = {}
 
     def out(self, value: Any) -> Any:
         """The result of one device, with arrays copied where their memory is shared."""
-        return self._out(value, set())
+        taken: set[int] = set()
+        return map_leaves(lambda leaf: self._out(leaf, taken), value)
 
     def _out(self, value: Any, taken: set[int]) -> Any:
-        if isinstance(value, tuple):
-            return tuple(self._out(each, taken) for each in value)
         if not isinstance(value, np.ndarray):
             return value
         if id(value) in taken:
@@ -165,65 +165,56 @@ class Given:
         return array.base is not None or not array.flags.writeable or id(array) in self._foreign
 
 
-def _arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:
-    if isinstance(value, np.ndarray):
-        yield value
-    elif isinstance(value, tuple | list):
-        for each in value:
-            yield from _arrays(each)
-
-
 def zeros(shape: AnyShape) -> Any:
     """A value of this shape whose elements are all zero."""
     if isinstance(shape, Shape):
         array = np.zeros(shape.dims, shape.dtype.dtype)
         return array if shape.dims else array[()]
-    return tuple(map(zeros, shape.elements)) if isinstance(shape, TupleShape) else None
+    return map_leaves(zeros, shape) if isinstance(shape, TupleShape) else None
 
 
 def by_device(inputs: Any, counts: Sequence[int]) -> list[tuple[Any, ...]]:
-    """The arguments of each device: a list over devices, or a mapping of device to arguments; `counts` are wanted."""
+    """The arguments of each device, from a list over devices or a mapping by device; each needs `counts` of them."""
     devices = len(counts)
     rows = [inputs.get(device, ()) for device in range(devices)] if isinstance(inputs, Mapping) else list(inputs)
     if len(rows) != devices:
         raise ArgumentError(
             "argument_mismatch",
-            f"inputs for {len(rows)} device{'s' * (len(rows) != 1)}, and the program has {devices} [argument_mismatch]"
+            f"inputs for {len(rows)} device{'s' * (len(rows) != 1)}, but the program has {devices} [argument_mismatch]"
             f"\n  hint: {_by_device(devices)}",
         )
     return [_row(row, number, counts) for number, row in enumerate(rows)]
 
 
 def _row(row: Any, number: int, counts: Sequence[int]) -> tuple[Any, ...]:
-    """The arguments of a device; an array in their place is refused unless it holds as many arrays as are wanted."""
+    """The arguments of a device; an array in their place is refused unless it has one row for each argument."""
     holds = isinstance(row, np.ndarray) and row.ndim > 1 and len(row) == counts[number]
     if not holds and isinstance(row, np.ndarray | np.generic | float | int | complex):
         shown = f"array of {list(row.shape)}" if isinstance(row, np.ndarray) else "number"
         raise ArgumentError(
             "argument_mismatch",
-            f"inputs[{number}] is one {shown}, and the arguments of device {number} are a list [argument_mismatch]"
+            f"inputs[{number}] is one {shown}; expected a list of the arguments of device {number} [argument_mismatch]"
             f"\n  hint: {_by_device(len(counts))}",
         )
     return tuple(row)
 
 
 def _by_device(devices: int) -> str:
-    """How inputs are given, for this number of devices and one argument x each."""
+    """How to pass inputs to this number of devices, with one argument x each."""
     lists = ", ".join(f"[x{n}]" for n in range(min(devices, 3))) if devices > 1 else "[x]"
-    return f"inputs are a list for each device of its arguments: [{lists}{', ...' * (devices > 3)}]"
+    return f"inputs has one list of arguments for each device: [{lists}{', ...' * (devices > 3)}]"
 
 
 def wrong_count(entry: Computation, count: int, device: int) -> ArgumentError:
-    """The error for a device that is given too many or too few arguments."""
+    """The error for a device with too many or too few arguments."""
     signature = entry.program_shape
-    given, wanted = _counted(count, "argument"), _counted(len(signature.parameters), "parameter")
+    arguments, parameters = _counted(count, "argument"), _counted(len(signature.parameters), "parameter")
     missing = [f"%{p.name} ({p.shape})" for p in entry.parameters[count:]]
-    hint = (
-        f"also wanted, in this order: {', '.join(missing)}" if missing else "an argument for each parameter is wanted"
-    )
+    hint = f"missing, in this order: {', '.join(missing)}" if missing else "pass one argument for each parameter"
     return ArgumentError(
         "argument_mismatch",
-        f"{given} for device {device}, and %{entry.name} has {wanted}: {signature} [argument_mismatch]\n  hint: {hint}",
+        f"{arguments} for device {device}, but %{entry.name} has {parameters}: {signature} [argument_mismatch]\n"
+        f"  hint: {hint}",
         (hint,),
     )
 
@@ -239,13 +230,11 @@ def feeds_by_device(
     items = dict(infeed) if isinstance(infeed, Mapping) else dict(enumerate(infeed or ()))
     if unknown := set(items) - set(range(devices)):
         raise ArgumentError(
-            "argument_mismatch", f"infeed for device {min(unknown)}, and the program has {devices} devices"
+            "argument_mismatch", f"infeed for device {min(unknown)}, but the program has {devices} devices"
         )
     return {device: iter(items.get(device, ())) for device in range(devices)}
 
 
 def scalars(value: Any, shape: AnyShape) -> Any:
     """The value with its rank-0 arrays converted to NumPy scalars."""
-    if isinstance(shape, TupleShape):
-        return tuple(scalars(each, element) for each, element in zip(value, shape.elements, strict=True))
-    return value if isinstance(shape, TokenShape) or shape.dims else value[()]
+    return map_leaves(lambda leaf, each: each if isinstance(leaf, TokenShape) or leaf.dims else each[()], shape, value)

@@ -4,46 +4,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shape_inference import AnyShape, Shape, TupleShape, array_shape, refuse, u32
-from xbuild.checking.dataflow.analysis import spread
+from shape_inference import AnyShape, Shape, array_shape, refuse, u32
+from shape_inference.trees import fill, flatten, map_leaves
 from xbuild.core.graph import Instruction
 from xbuild.properties.effects import collective_in, grouped_in, start_of
 
+from ..compiler.lines import Path
 from ..compiler.requests import request_text
 from ..kernels.values import zeros
-from ..rules.lines import Path
-from ..rules.tables import planned
+from ..rules import planned
 
 if TYPE_CHECKING:
     from ..compiler.emit import Emitter
-    from ..compiler.expressions import Expr
+    from ..compiler.requests import Expr
 
 _MEETING = array_shape(u32, ())  # any scalar shape: the meeting is held in one variable
 
 
-def _started(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+def _emit_start(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     """The result of a start, every leaf of which is the meeting that the grid returns."""
     collective = collective_in(instruction)
     assert collective is not None
     if collective is not instruction:  # the collective's operands are parameters of the called computation
         operands = [operands[parameter.attributes.number] for parameter in collective.operands]
-    meeting = emitter.evaluated(_MEETING, request_text(emitter, instruction, operands, path), path)
-    return spread(meeting, instruction.shape)  # type: ignore[no-any-return]
+    meeting = emitter.assign_result(_MEETING, request_text(emitter, instruction, operands, path), path)
+    return fill(instruction.shape, meeting)  # type: ignore[no-any-return]
 
 
-def _finished(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    from ..compiler.expressions import flat
-
+def _emit_done(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     if start_of(instruction) is None:
         raise ValueError(f"%{instruction.name} completes nothing that was started")
-    meeting: list[Expr] = [*flat(operands[0])[:1]]
-    return emitter.evaluated(instruction.shape, request_text(emitter, instruction, meeting, path), path)
+    meeting: list[Expr] = flatten(operands[0])[:1]
+    return emitter.assign_result(instruction.shape, request_text(emitter, instruction, meeting, path), path)
 
 
 @planned
 def async_start(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     if collective_in(instruction) is not None:
-        return _started(emitter, instruction, operands, path)
+        return _emit_start(emitter, instruction, operands, path)
     if grouped_in(instruction):
         refuse(
             "invalid_attribute",
@@ -52,8 +50,8 @@ def async_start(emitter: Emitter, instruction: Instruction, operands: list[Expr]
             "each started by itself has values",
         )
     attributes = instruction.attributes
-    contexts = [_context(emitter, shape) for shape in attributes.context_shapes]
-    return (tuple(operands), emitter.called(attributes.calls, operands, path), *contexts)
+    contexts = [_zero_context(emitter, shape) for shape in attributes.context_shapes]
+    return (tuple(operands), emitter.emit_call(attributes.calls, operands, path), *contexts)
 
 
 @planned
@@ -66,12 +64,12 @@ def async_done(emitter: Emitter, instruction: Instruction, operands: list[Expr],
     start = start_of(instruction)
     if start is not None and collective_in(start) is None:
         return operands[0][1]
-    return _finished(emitter, instruction, operands, path)
+    return _emit_done(emitter, instruction, operands, path)
 
 
 @planned
 def copy_start(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    return (operands[0], operands[0], _context(emitter, _MEETING))
+    return (operands[0], operands[0], _zero_context(emitter, _MEETING))
 
 
 @planned
@@ -79,14 +77,12 @@ def copy_done(emitter: Emitter, instruction: Instruction, operands: list[Expr], 
     return operands[0][0]
 
 
-def _context(emitter: Emitter, shape: AnyShape) -> Expr:
+def _zero_context(emitter: Emitter, shape: AnyShape) -> Expr:
     """The context that is passed from start to done, which is all zeros here."""
-    if isinstance(shape, TupleShape):
-        return tuple(_context(emitter, element) for element in shape.elements)
-    return emitter.bind("k", zeros(shape)) if isinstance(shape, Shape) else "None"
+    return map_leaves(lambda leaf: emitter.bind("k", zeros(leaf)) if isinstance(leaf, Shape) else "None", shape)  # type: ignore[no-any-return]
 
 
 for _opcode in ("all_gather_start", "all_reduce_start", "collective_permute_start"):
-    planned.enter(_opcode, _started)
+    planned.enter(_opcode, _emit_start)
 for _opcode in ("all_gather_done", "all_reduce_done", "collective_permute_done"):
-    planned.enter(_opcode, _finished)
+    planned.enter(_opcode, _emit_done)

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..compiler.requests import emit_request
 from ..kernels.folds import Array, combine
-from ..rules.region import Region
-from ..rules.tables import compute, planned
+from ..rules import compute, planned
+from ..rules.region import AppliedComputation
 
 Members: TypeAlias = Sequence[tuple[Array, ...]]
 Column: TypeAlias = Sequence[Array]
@@ -23,11 +23,16 @@ Groups: TypeAlias = Sequence[tuple[int, ...]]
 
 @compute
 def all_reduce(
-    operands: Members, *, to_apply: Region, replica_groups: Groups, channel_id: int | None, use_global_device_ids: bool
+    operands: Members,
+    *,
+    to_apply: AppliedComputation,
+    replica_groups: Groups,
+    channel_id: int | None,
+    use_global_device_ids: bool,
 ) -> list[Any]:
     if len(operands) == 1 and len(replica_groups) <= 1:  # XLA omits an all-reduce over one device
-        return [_collated(list(operands[0]))]
-    return [_collated([_reduced(to_apply, each) for each in zip(*operands, strict=True)])] * len(operands)
+        return [_unwrap_single(list(operands[0]))]
+    return [_unwrap_single([_reduce(to_apply, column) for column in zip(*operands, strict=True)])] * len(operands)
 
 
 @compute
@@ -40,15 +45,15 @@ def all_gather(
     channel_id: int | None,
     use_global_device_ids: bool,
 ) -> list[Any]:
-    gathered = [np.concatenate(each, axis=all_gather_dimension) for each in zip(*operands, strict=True)]
-    return [_collated(gathered)] * len(operands)
+    gathered = [np.concatenate(column, axis=all_gather_dimension) for column in zip(*operands, strict=True)]
+    return [_unwrap_single(gathered)] * len(operands)
 
 
 @compute
 def reduce_scatter(
     operands: Members,
     *,
-    to_apply: Region,
+    to_apply: AppliedComputation,
     scatter_dimension: int,
     shard_count: int,
     replica_groups: Groups,
@@ -56,10 +61,10 @@ def reduce_scatter(
     use_global_device_ids: bool,
 ) -> list[Any]:
     parts = [
-        np.split(_reduced(to_apply, each), len(operands), axis=scatter_dimension)
-        for each in zip(*operands, strict=True)
+        np.split(_reduce(to_apply, column), len(operands), axis=scatter_dimension)
+        for column in zip(*operands, strict=True)
     ]
-    return [_collated(each) for each in zip(*parts, strict=True)]
+    return [_unwrap_single(results) for results in zip(*parts, strict=True)]
 
 
 @compute
@@ -76,7 +81,7 @@ def all_to_all(
         return [tuple(row) for row in zip(*operands, strict=True)]
     parts = [np.split(operand, len(operands), axis=split_dimension) for (operand,) in operands]
     axis = split_dimension if concat_dimension is None else concat_dimension
-    return [np.concatenate(each, axis=axis) for each in zip(*parts, strict=True)]
+    return [np.concatenate(pieces, axis=axis) for pieces in zip(*parts, strict=True)]
 
 
 @compute
@@ -90,7 +95,9 @@ def collective_permute(
     """The result of each member: the source member's operand, else zeros; pairs have member numbers in the group."""
     source = {target: origin for origin, target in source_target_pairs}
     return [
-        _collated(list(operands[source[member]]) if member in source else [np.zeros_like(each) for each in mine])
+        _unwrap_single(
+            list(operands[source[member]]) if member in source else [np.zeros_like(operand) for operand in mine]
+        )
         for member, mine in enumerate(operands)
     ]
 
@@ -115,7 +122,7 @@ def ragged_all_to_all(
     """The outputs with the sent rows written; slices are cut at the ends of both arrays, `recv_sizes` is not read."""
     results = [np.array(each) for each in output]
     for rows, *numbers in zip(operand, input_offsets, send_sizes, output_offsets, strict=True):
-        of_members = (np.asarray(each).reshape(len(operand), -1).tolist() for each in numbers)
+        of_members = (np.asarray(number).reshape(len(operand), -1).tolist() for number in numbers)
         for result, *updates in zip(results, *of_members, strict=True):
             for start, size, place in zip(*updates, strict=True):
                 _pass_rows(rows, result, start, size, place)
@@ -137,10 +144,10 @@ for _opcode in (
     planned.enter(_opcode, emit_request)
 
 
-def _reduced(to_apply: Region, values: Sequence[Any]) -> Any:
+def _reduce(to_apply: AppliedComputation, values: Sequence[Any]) -> Any:
     arrays = [np.asarray(value).astype(to_apply.types[0], copy=False) for value in values]
     return np.asarray(combine(to_apply, arrays))
 
 
-def _collated(values: Sequence[Any]) -> Any:
+def _unwrap_single(values: Sequence[Any]) -> Any:
     return values[0] if len(values) == 1 else tuple(values)

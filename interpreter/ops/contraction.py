@@ -1,106 +1,24 @@
-"""Values of dot, ragged-dot and scaled-dot: operands are transposed and multiplied by a batched matrix product."""
+"""Values of dot, ragged-dot and scaled-dot, by way of the matrix product of `kernels.dots`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
-from math import prod
+from functools import partial
 from typing import Any
 
 import numpy as np
-from attrs import frozen
 
 from shape_inference import Dims, PrimitiveType, primitive_type
 from shape_inference.ops.contraction import renumbered
 from xbuild.core.attributes import Array
 
+from ..kernels.dots import dot_knowing
 from ..kernels.lifting import common, narrowed, widened
-from ..kernels.products import DType, finished, matmul, working_type
+from ..kernels.products import UNKNOWN
 from ..kernels.ragged import Ragged
-from ..rules.tables import compute
+from ..rules import compute
 
-
-@frozen
-class _Plan:
-    """The plan of a dot: the orders of dimensions (None: unchanged), the numbers of dimensions, the matrix product."""
-
-    lhs_order: Dims | None
-    rhs_order: Dims | None
-    batch: int
-    lhs_free: int
-    contracted: int
-    is_matrices: bool
-    product: Callable[[Array, Array], Array]
-
-
-@compute
-def dot(
-    lhs: Array,
-    rhs: Array,
-    *,
-    lhs_contracting_dims: Dims,
-    rhs_contracting_dims: Dims,
-    lhs_batch_dims: Dims,
-    rhs_batch_dims: Dims,
-    operand_precision: tuple[str, ...],
-    preferred_element_type: PrimitiveType | None,
-) -> Array:
-    plan = _plan(
-        (lhs.ndim, lhs_batch_dims, lhs_contracting_dims), (rhs.ndim, rhs_batch_dims, rhs_contracting_dims),
-        lhs.dtype, rhs.dtype, preferred_element_type,
-    )  # fmt: skip
-    left = lhs if plan.lhs_order is None else lhs.transpose(plan.lhs_order)
-    right = rhs if plan.rhs_order is None else rhs.transpose(plan.rhs_order)
-    if plan.is_matrices:
-        return plan.product(left, right)
-    middle = plan.batch + plan.lhs_free
-    batch, rows, columns = (
-        left.shape[: plan.batch],
-        left.shape[plan.batch : middle],
-        right.shape[plan.batch + plan.contracted :],
-    )
-    terms = prod(left.shape[middle:])
-    found = plan.product(left.reshape(*batch, prod(rows), terms), right.reshape(*batch, terms, prod(columns)))
-    return found.reshape(batch + rows + columns)
-
-
-@cache
-def _plan(
-    lhs: tuple[int, Dims, Dims],
-    rhs: tuple[int, Dims, Dims],
-    lhs_dtype: DType,
-    rhs_dtype: DType,
-    preferred: PrimitiveType | None,
-) -> _Plan:
-    (lhs_rank, lhs_batch, lhs_contracting), (rhs_rank, rhs_batch, rhs_contracting) = lhs, rhs
-    lhs_free = tuple(dim for dim in range(lhs_rank) if dim not in lhs_batch + lhs_contracting)
-    rhs_free = tuple(dim for dim in range(rhs_rank) if dim not in rhs_batch + rhs_contracting)
-    result = preferred.dtype if preferred else common(lhs_dtype, rhs_dtype)
-    return _Plan(
-        lhs_order=_order(lhs_batch + lhs_free + lhs_contracting),
-        rhs_order=_order(rhs_batch + rhs_contracting + rhs_free),
-        batch=len(lhs_batch),
-        lhs_free=len(lhs_free),
-        contracted=len(lhs_contracting),
-        is_matrices=len(lhs_free) == len(rhs_free) == len(lhs_contracting) == 1,
-        product=_product(lhs_dtype, rhs_dtype, result),
-    )
-
-
-def _order(dims: Dims) -> Dims | None:
-    return None if dims == tuple(range(len(dims))) else dims
-
-
-def _product(lhs: DType, rhs: DType, result: DType) -> Callable[[Array, Array], Array]:
-    """The matrix product for these types: `matmul` itself, or `matmul` in a wider type with one rounding."""
-    if lhs == rhs == result and lhs in (np.float32, np.float64, np.complex64, np.complex128):
-        return matmul
-    return partial(_widened, result=result)
-
-
-def _widened(lhs: Array, rhs: Array, *, result: DType) -> Array:
-    work = working_type(lhs.dtype, rhs.dtype, result, lhs.shape[-1])
-    return finished(matmul(lhs.astype(work, copy=False), rhs.astype(work, copy=False)), result)
+dot = dot_knowing(UNKNOWN)
+compute.enter("dot", dot)
 
 
 @compute
@@ -149,9 +67,9 @@ def scaled_dot(
     operand_precision: tuple[str, ...],
     preferred_element_type: PrimitiveType | None,
 ) -> Array:
-    found = dot(
-        _scaled(lhs, lhs_scale),
-        _scaled(rhs, rhs_scale),
+    product = dot(
+        _apply_scale(lhs, lhs_scale),
+        _apply_scale(rhs, rhs_scale),
         lhs_contracting_dims=lhs_contracting_dims,
         rhs_contracting_dims=rhs_contracting_dims,
         lhs_batch_dims=lhs_batch_dims,
@@ -160,10 +78,10 @@ def scaled_dot(
         preferred_element_type=None,
     )
     dtype = preferred_element_type.dtype if preferred_element_type else common(lhs.dtype, rhs.dtype)
-    return narrowed(found, dtype)
+    return narrowed(product, dtype)
 
 
-def _scaled(operand: Array, scale: Array) -> Any:
+def _apply_scale(operand: Array, scale: Array) -> Any:
     """The operand in f32 or wider, with each block multiplied by its scale."""
     wide = np.result_type(np.float32, widened(operand).dtype, widened(scale).dtype)
     values, factors = operand.astype(wide), scale.astype(wide)

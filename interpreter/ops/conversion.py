@@ -25,13 +25,13 @@ from shape_inference.types import (
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
 
+from ..compiler.lines import Path
 from ..kernels.lifting import narrowed, quieted, widened
-from ..rules.lines import Path
-from ..rules.tables import compute, planned
+from ..rules import compute, planned
 
 if TYPE_CHECKING:
     from ..compiler.emit import Emitter
-    from ..compiler.expressions import Expr
+    from ..compiler.requests import Expr
 
 
 @compute
@@ -47,9 +47,9 @@ def convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
     if value.dtype.kind == "c" and new_element_type.kind != "complex":
         value = value.real
     if value.dtype.kind == "f" and new_element_type.is_integer:
-        return _saturated(value, new_element_type)
+        return _saturate(value, new_element_type)
     if operand.dtype in _ODD_NANS or target in _ODD_NANS:
-        return _with_nans(value, operand.dtype, target)
+        return _keep_nans(value, operand.dtype, target)
     return narrowed(value, target)
 
 
@@ -57,7 +57,7 @@ _UNSIGNED_NAN = frozenset(t.dtype for t in (f8e4m3b11fnuz, f8e4m3fnuz, f8e5m2fnu
 _ODD_NANS = _UNSIGNED_NAN | {f16.dtype, f8e5m2.dtype}
 
 
-def _with_nans(value: Array, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
+def _keep_nans(value: Array, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
     """A conversion with the NaN bits of XLA:CPU.
 
     Conversions from and to f16 make NaNs quiet. The NaN of the fnuz types (the bits of -0) becomes a NaN without sign.
@@ -70,7 +70,7 @@ def _with_nans(value: Array, source: np.dtype[Any], target: np.dtype[Any]) -> Ar
     return value.astype(target) if source.itemsize >= 4 else narrowed(value, target)
 
 
-def _saturated(value: Array, to: PrimitiveType) -> Any:
+def _saturate(value: Array, to: PrimitiveType) -> Any:
     """Floats converted to integers: rounded towards zero and clamped to the range of the type, with NaN as 0."""
     if value.dtype == np.float16:
         value = value.astype(np.float32)
@@ -78,16 +78,16 @@ def _saturated(value: Array, to: PrimitiveType) -> Any:
     fits = (value > low - 1.0) & (value < high + 1.0)
     if fits.all():
         return value.astype(to.dtype)
-    whole = np.where(fits, value, 0).astype(np.uint64 if to.kind == "unsigned" else np.int64)
-    whole = np.where(value >= high + 1.0, whole.dtype.type(high), whole)
-    return np.where(value <= low - 1.0, whole.dtype.type(low), whole).astype(to.dtype)
+    integers = np.where(fits, value, 0).astype(np.uint64 if to.kind == "unsigned" else np.int64)
+    integers = np.where(value >= high + 1.0, integers.dtype.type(high), integers)
+    return np.where(value <= low - 1.0, integers.dtype.type(low), integers).astype(to.dtype)
 
 
 @compute
 def bitcast_convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
     source, target = primitive_type(operand.dtype), new_element_type
     if target.kind == "pred" and source is not target:
-        return _truths(bitcast_convert(operand, new_element_type=u8))
+        return _as_pred(bitcast_convert(operand, new_element_type=u8))
     if source.kind == "pred" and source is not target:
         operand, source = np.asarray(operand).view(np.uint8), u8
     if min(source.bits, target.bits) < 8 and source is not target:
@@ -100,7 +100,7 @@ def bitcast_convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
     return array.view(target.dtype)[..., 0]
 
 
-def _truths(octets: Array) -> Any:
+def _as_pred(octets: Array) -> Any:
     """Bytes read as pred: every byte except 0 is true, and true is stored as 1."""
     return octets != 0
 
@@ -129,14 +129,14 @@ def _from_bits(bits: Array, width: int, to: PrimitiveType) -> Any:
 def bitcast(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     """Emit a bitcast, the only op whose value depends on the layouts of its shapes."""
     shapes = emitter.bind("k", (instruction.operands[0].shape, instruction.shape))
-    call = f"{emitter.bind('r', relaid)}({operands[0]}, *{shapes})"
-    return emitter.evaluated(instruction.shape, call if instruction.shape.dims else f"{call}[()]", path)  # type: ignore[union-attr]
+    call = f"{emitter.bind('r', reinterpret_layout)}({operands[0]}, *{shapes})"
+    return emitter.assign_result(instruction.shape, call if instruction.shape.dims else f"{call}[()]", path)  # type: ignore[union-attr]
 
 
-def relaid(operand: Array, source: Shape, target: Shape) -> Any:
+def reinterpret_layout(operand: Array, source: Shape, target: Shape) -> Any:
     """The bytes of an array in the source layout, reinterpreted in the target layout."""
     if target.dtype is pred and source.dtype is not pred:
-        return _truths(relaid(operand, source, evolve(target, dtype=u8)))
+        return _as_pred(reinterpret_layout(operand, source, evolve(target, dtype=u8)))
     if source.is_dynamic:
         return np.asarray(operand).view(target.dtype.dtype)
     laid = np.ascontiguousarray(np.asarray(operand).transpose(_major_to_minor(source))).reshape(-1)
@@ -159,16 +159,16 @@ def reduce_precision(operand: Array, *, exponent_bits: int, mantissa_bits: int) 
     exponent, mantissa = {2: (5, 10), 4: (8, 23), 8: (11, 52)}[size]
     bits = value.view(f"u{size}")
     if mantissa_bits < mantissa:
-        bits = _rounded(bits, mantissa - mantissa_bits)
+        bits = _round_mantissa(bits, mantissa - mantissa_bits)
     if exponent_bits < exponent:
-        bits = _held(bits, exponent, mantissa, exponent_bits)
+        bits = _limit_exponent(bits, exponent, mantissa, exponent_bits)
     # A format without a mantissa has no NaN: the specification and XLA's constant folding give infinity, which compiled
     # code of XLA:CPU does not.
-    kept = value if mantissa_bits else np.full_like(value, np.inf)
-    return narrowed(np.where(np.isnan(value), kept, bits.view(value.dtype)), operand.dtype)
+    rounded = value if mantissa_bits else np.full_like(value, np.inf)
+    return narrowed(np.where(np.isnan(value), rounded, bits.view(value.dtype)), operand.dtype)
 
 
-def _rounded(bits: Array, dropped: int) -> Any:
+def _round_mantissa(bits: Array, dropped: int) -> Any:
     """The mantissa rounded to nearest even without its lowest bits; a carry propagates into the exponent."""
     unit = bits.dtype.type(dropped)
     one = bits.dtype.type(1)
@@ -176,7 +176,7 @@ def _rounded(bits: Array, dropped: int) -> Any:
     return (bits + ((one << (unit - one)) - one) + last) >> unit << unit
 
 
-def _held(bits: Array, exponent: int, mantissa: int, kept: int) -> Any:
+def _limit_exponent(bits: Array, exponent: int, mantissa: int, kept: int) -> Any:
     """Numbers above the range of the smaller format as ±infinity, and those below its least normal number as ±0."""
     number = bits.dtype.type
     bias, span = 2 ** (exponent - 1) - 1, 2 ** (kept - 1) - 1
@@ -200,7 +200,7 @@ def stochastic_convert(operand: Array, random: Array, *, new_element_type: Primi
     place = np.where(np.isfinite(outer), (size - inner) / (outer - inner), 0)
     chosen = np.copysign(np.where(draw < np.ldexp(place, bits).astype(np.uint64), outer, inner), value)
     if new_element_type.is_integer:
-        return _saturated(chosen, new_element_type)
+        return _saturate(chosen, new_element_type)
     return narrowed(chosen, new_element_type.dtype)
 
 

@@ -19,7 +19,7 @@ from ..kernels.lifting import (
     total_order,
     widened,
 )
-from ..rules.tables import compute
+from ..rules import compute
 
 for _opcode, _kernels in UNARY.items():
     compute.enter(_opcode, lift_unary(_kernels))

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from shape_inference import Dims
-from shape_inference.indexing import merged
+from shape_inference.indexing import merge_dimensions
 from xbuild.core.attributes import Array
 
 from ..kernels.indexing import Starts, batch_numbers, clamped, number, offsets, vectors
-from ..rules.tables import compute
+from ..rules import compute
 
 BLOCK = 1 << 14
 """The number of small slices gathered at once, so that the element numbers stay in the cache."""
@@ -44,17 +44,17 @@ def gather(
     starts |= {
         dim: clamped(e, operand.shape[dim] - sizes[dim]) for dim, e in zip(start_index_map, entries, strict=True)
     }
-    kept = tuple(sizes[dim] for dim in range(operand.ndim) if dim not in left_out)
-    if not operand.size or not prod(batch) or not prod(kept):
-        return np.zeros(merged(offset_dims, kept, batch), operand.dtype)
-    taken = _taken(operand, starts, sizes, batch)
-    if taken.shape != batch + kept:
-        taken = taken.reshape(batch + kept)
-    order = merged(offset_dims, range(len(batch), taken.ndim), range(len(batch)))
+    offset_sizes = tuple(sizes[dim] for dim in range(operand.ndim) if dim not in left_out)
+    if not operand.size or not prod(batch) or not prod(offset_sizes):
+        return np.zeros(merge_dimensions(offset_dims, offset_sizes, batch), operand.dtype)
+    taken = _take_slices(operand, starts, sizes, batch)
+    if taken.shape != batch + offset_sizes:
+        taken = taken.reshape(batch + offset_sizes)
+    order = merge_dimensions(offset_dims, range(len(batch), taken.ndim), range(len(batch)))
     return taken if order == tuple(range(taken.ndim)) else taken.transpose(order)
 
 
-def _taken(operand: Array, starts: Starts, sizes: Dims, batch: Dims) -> Array:
+def _take_slices(operand: Array, starts: Starts, sizes: Dims, batch: Dims) -> Array:
     """The slices, with batch dimensions first, then slice dimensions, of which those of size 1 may be left out."""
     if not starts:
         return np.broadcast_to(operand[tuple(map(slice, sizes))], batch + sizes)
@@ -62,22 +62,22 @@ def _taken(operand: Array, starts: Starts, sizes: Dims, batch: Dims) -> Array:
     rest = [dim for dim in range(operand.ndim) if dim not in starts]
     if all(sizes[dim] == 1 for dim in moving) and all(sizes[dim] == operand.shape[dim] for dim in rest):
         if len(moving) == 1:
-            return _along(operand, starts[moving[0]], moving[0])
+            return _take_along(operand, starts[moving[0]], moving[0])
         if moving[-1] == len(moving) - 1:
             rows = operand.reshape(-1, *operand.shape[len(moving) :])
             return np.take(rows, number(starts, operand.shape[: len(moving)]), axis=0, mode="clip")
     if prod(sizes) <= SMALL:
-        return _element_by_element(operand, number(starts, operand.shape), sizes)
-    return _through_windows(operand, starts, sizes)
+        return _take_by_element(operand, number(starts, operand.shape), sizes)
+    return _take_through_windows(operand, starts, sizes)
 
 
-def _along(operand: Array, starts: Array, axis: int) -> Array:
+def _take_along(operand: Array, starts: Array, axis: int) -> Array:
     """The slices of size 1 at the starts along one axis."""
     taken = np.take(operand, starts, axis=axis, mode="clip")
     return np.moveaxis(taken, range(axis, axis + starts.ndim), range(starts.ndim)) if axis else taken
 
 
-def _element_by_element(operand: Array, first: Array, sizes: Dims) -> Array:
+def _take_by_element(operand: Array, first: Array, sizes: Dims) -> Array:
     """The slices gathered by element number, a block of slices at a time."""
     flat, steps = operand.reshape(-1), offsets(sizes, operand.shape).reshape(-1)
     taken = np.empty(first.shape + sizes, operand.dtype)
@@ -88,7 +88,7 @@ def _element_by_element(operand: Array, first: Array, sizes: Dims) -> Array:
     return taken
 
 
-def _through_windows(operand: Array, starts: Starts, sizes: Dims) -> Array:
+def _take_through_windows(operand: Array, starts: Starts, sizes: Dims) -> Array:
     """The slices selected by the starts from a strided view of all windows.
 
     NumPy does not make such a view of types that it does not have itself, which are read as bits.

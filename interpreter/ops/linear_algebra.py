@@ -13,17 +13,17 @@ from xbuild.core.attributes import Array
 
 from ..kernels.lifting import narrowed
 from ..kernels.products import matmul, settled
-from ..rules.tables import compute
+from ..rules import compute
 
 
 @compute
 def cholesky(a: Array, *, lower: bool) -> Array:
-    matrices = _double(a)
-    factors = _factors(matrices if lower else _adjoint(matrices))
+    matrices = _in_double_precision(a)
+    factors = _lower_factors(matrices if lower else _adjoint(matrices))
     return narrowed(factors if lower else _adjoint(factors), a.dtype)
 
 
-def _double(array: Array) -> Array:
+def _in_double_precision(array: Array) -> Array:
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
@@ -31,19 +31,19 @@ def _adjoint(matrices: Array) -> Array:
     return np.conj(np.swapaxes(matrices, -1, -2))
 
 
-def _factors(matrices: Array) -> Array:
+def _lower_factors(matrices: Array) -> Array:
     """The lower Cholesky factors, all NaN for a matrix that has no factor.
 
     NumPy only reports that some matrix of a batch has no factor, so the batch is then factored one by one.
     """
     try:
-        found = settled(np.linalg.cholesky(settled(matrices)))
+        factors = settled(np.linalg.cholesky(settled(matrices)))
     except np.linalg.LinAlgError:
         if matrices.ndim > 2:
-            return np.stack([_factors(each) for each in matrices])
+            return np.stack([_lower_factors(matrix) for matrix in matrices])
         return np.full_like(matrices, np.nan)
-    lost = np.asarray(np.isnan(np.diagonal(found, axis1=-2, axis2=-1)).any(-1))
-    return np.where(lost[..., None, None], np.nan, found) if lost.any() else found
+    lost = np.asarray(np.isnan(np.diagonal(factors, axis1=-2, axis2=-1)).any(-1))
+    return np.where(lost[..., None, None], np.nan, factors) if lost.any() else factors
 
 
 @compute
@@ -51,7 +51,7 @@ def triangular_solve(
     a: Array, b: Array, *, left_side: bool, lower: bool, unit_diagonal: bool, transpose_a: str
 ) -> Array:
     """The solution of a triangular system; each form is transposed or reversed to a lower triangle on the left side."""
-    matrices, right = _double(a), _double(b)
+    matrices, right = _in_double_precision(a), _in_double_precision(b)
     if transpose_a == "ADJOINT":
         matrices = np.conj(matrices)
     if not left_side:
@@ -60,20 +60,20 @@ def triangular_solve(
         matrices, lower = np.swapaxes(matrices, -1, -2), not lower
     if not lower:
         matrices, right = matrices[..., ::-1, ::-1], right[..., ::-1, :]
-    found = _forward(matrices, right, unit_diagonal)
-    found = found if lower else found[..., ::-1, :]
-    return narrowed(found if left_side else np.swapaxes(found, -1, -2), b.dtype)
+    solution = _substitute_forward(matrices, right, unit_diagonal)
+    solution = solution if lower else solution[..., ::-1, :]
+    return narrowed(solution if left_side else np.swapaxes(solution, -1, -2), b.dtype)
 
 
-def _forward(matrices: Array, right: Array, unit_diagonal: bool) -> Array:
+def _substitute_forward(matrices: Array, right: Array, unit_diagonal: bool) -> Array:
     """Recursive forward substitution: the upper rows are solved, and their terms subtracted from the lower rows."""
     rows = matrices.shape[-1]
     if rows <= 1:
         return right if unit_diagonal or not rows else right / matrices
     middle = rows // 2
-    upper = _forward(matrices[..., :middle, :middle], right[..., :middle, :], unit_diagonal)
+    upper = _substitute_forward(matrices[..., :middle, :middle], right[..., :middle, :], unit_diagonal)
     rest = right[..., middle:, :] - matmul(matrices[..., middle:, :middle], upper)
-    return np.concatenate([upper, _forward(matrices[..., middle:, middle:], rest, unit_diagonal)], axis=-2)
+    return np.concatenate([upper, _substitute_forward(matrices[..., middle:, middle:], rest, unit_diagonal)], axis=-2)
 
 
 _TRANSFORMS: dict[str, Callable[..., Any]] = {
@@ -87,11 +87,11 @@ _TRANSFORMS: dict[str, Callable[..., Any]] = {
 @compute
 def fft(operand: Array, *, fft_type: str, fft_length: Dims) -> Array:
     if 0 in operand.shape or 0 in fft_length:
-        return _nothing(operand, fft_type, fft_length)
+        return _empty_transform(operand, fft_type, fft_length)
     return _TRANSFORMS[fft_type](operand, fft_length, range(-len(fft_length), 0))  # type: ignore[no-any-return]
 
 
-def _nothing(operand: Array, fft_type: str, fft_length: Dims) -> Array:
+def _empty_transform(operand: Array, fft_type: str, fft_length: Dims) -> Array:
     """The result of an empty transform, for which NumPy raises an error."""
     last = half(fft_length[-1]) if fft_type == "RFFT" else fft_length[-1]
     real = {"RFFT": np.result_type(operand, np.complex64), "IRFFT": operand.real.dtype}.get(fft_type, operand.dtype)

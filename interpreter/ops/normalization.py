@@ -10,7 +10,7 @@ from attrs import frozen
 from xbuild.core.attributes import Array
 
 from ..kernels.lifting import WIDE, narrowed
-from ..rules.tables import compute
+from ..rules import compute
 
 
 @frozen
@@ -39,7 +39,7 @@ class _Features:
         return vector.astype(self.operand.dtype, copy=False).reshape(shape)
 
 
-def _wide(array: Array) -> Array:
+def _in_f64(array: Array) -> Array:
     dtype = WIDE.get(array.dtype, array.dtype)
     return array.astype(np.float32 if dtype == np.float16 else dtype, copy=False)
 
@@ -49,7 +49,7 @@ def _inverse_deviation(variance: Array, epsilon: float) -> Array:
     return 1 / np.sqrt(variance.astype(np.float64) + np.float64(np.float32(epsilon)))
 
 
-def _rounded(like: Array, *results: Array) -> tuple[Array, ...]:
+def _round_to(like: Array, *results: Array) -> tuple[Array, ...]:
     return tuple(narrowed(result, like.dtype) for result in results)
 
 
@@ -57,23 +57,23 @@ def _rounded(like: Array, *results: Array) -> tuple[Array, ...]:
 def batch_norm_training(
     operand: Array, scale: Array, offset: Array, *, epsilon: float, feature_index: int
 ) -> tuple[Array, ...]:
-    features = _Features(_wide(operand), feature_index)
+    features = _Features(_in_f64(operand), feature_index)
     mean = features.sums(features.operand) / features.count
     centred = features.operand - features.along(mean)
     variance = features.sums(np.square(centred)) / features.count
-    factor = _wide(scale) * _inverse_deviation(variance, epsilon)
-    output = centred * features.along(factor) + features.along(_wide(offset))
-    return _rounded(operand, output, mean, variance)
+    factor = _in_f64(scale) * _inverse_deviation(variance, epsilon)
+    output = centred * features.along(factor) + features.along(_in_f64(offset))
+    return _round_to(operand, output, mean, variance)
 
 
 @compute
 def batch_norm_inference(
     operand: Array, scale: Array, offset: Array, mean: Array, variance: Array, *, epsilon: float, feature_index: int
 ) -> Array:
-    features = _Features(_wide(operand), feature_index)
-    factor = _wide(scale) * _inverse_deviation(_wide(variance), epsilon)
-    centred = features.operand - features.along(_wide(mean))
-    return narrowed(centred * features.along(factor) + features.along(_wide(offset)), operand.dtype)
+    features = _Features(_in_f64(operand), feature_index)
+    factor = _in_f64(scale) * _inverse_deviation(_in_f64(variance), epsilon)
+    centred = features.operand - features.along(_in_f64(mean))
+    return narrowed(centred * features.along(factor) + features.along(_in_f64(offset)), operand.dtype)
 
 
 @compute
@@ -87,11 +87,11 @@ def batch_norm_grad(
     epsilon: float,
     feature_index: int,
 ) -> tuple[Array, ...]:
-    features = _Features(_wide(operand), feature_index)
-    gradient, centred = _wide(grad_output), features.operand - features.along(_wide(mean))
-    inverse = _inverse_deviation(_wide(variance), epsilon)
+    features = _Features(_in_f64(operand), feature_index)
+    gradient, centred = _in_f64(grad_output), features.operand - features.along(_in_f64(mean))
+    inverse = _inverse_deviation(_in_f64(variance), epsilon)
     grad_offset, aligned = features.sums(gradient), features.sums(gradient * centred)
     slope = aligned / features.count * np.square(inverse)
     rest = gradient - features.along(grad_offset / features.count) - features.along(slope) * centred
-    grad_operand = features.along(_wide(scale) * inverse) * rest
-    return _rounded(operand, grad_operand, aligned * inverse, grad_offset)
+    grad_operand = features.along(_in_f64(scale) * inverse) * rest
+    return _round_to(operand, grad_operand, aligned * inverse, grad_offset)

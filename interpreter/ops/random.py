@@ -12,14 +12,14 @@ from shape_inference.types import PRIMITIVES
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
 
-from ..kernels.generators import philox, three_fry
-from ..rules.lines import Path
-from ..rules.tables import compute, planned
+from ..compiler.lines import Path
+from ..kernels.random_bits import philox, three_fry
+from ..rules import compute, planned
 
 if TYPE_CHECKING:
     from ..compiler.emit import Emitter
-    from ..compiler.expressions import Expr
-    from ..kernels.rng import RandomState
+    from ..compiler.requests import Expr
+    from ..kernels.random_bits import RandomState
 
 
 def rng(random_state: RandomState, a: Array, b: Array, *, shape: Shape, distribution: str) -> Array:
@@ -28,11 +28,11 @@ def rng(random_state: RandomState, a: Array, b: Array, *, shape: Shape, distribu
         numbers = random_state.generator.standard_normal(shape.dims) * np.float64(b) + np.float64(a)
         return np.asarray(numbers).astype(shape.dtype.dtype)
     if shape.dtype.is_float:
-        return _uniform(random_state.generator, a, b, shape)
-    return _integers(random_state.generator, int(a), int(b), shape)
+        return _draw_uniform(random_state.generator, a, b, shape)
+    return _draw_integers(random_state.generator, int(a), int(b), shape)
 
 
-def _uniform(generator: np.random.Generator, a: Array, b: Array, shape: Shape) -> Array:
+def _draw_uniform(generator: np.random.Generator, a: Array, b: Array, shape: Shape) -> Array:
     """Uniform numbers in [a, b), computed in f64; a number that rounds to b is replaced by its neighbour towards a."""
     place = np.asarray(generator.random(shape.dims))
     first, last = np.float64(a), np.float64(b)
@@ -42,7 +42,7 @@ def _uniform(generator: np.random.Generator, a: Array, b: Array, shape: Shape) -
     return np.where(numbers == b, np.nextafter(b, a), numbers)
 
 
-def _integers(generator: np.random.Generator, a: int, b: int, shape: Shape) -> Array:
+def _draw_integers(generator: np.random.Generator, a: int, b: int, shape: Shape) -> Array:
     """Uniform integers from a up or down to b, without b, computed modulo 2^64."""
     if a == b:
         return np.full(shape.dims, a, shape.dtype.dtype)
@@ -62,26 +62,26 @@ def rng_bit_generator(state: Array, *, algorithm: str, shape: Shape) -> tuple[Ar
     generate = three_fry if algorithm == "rng_three_fry" else philox
     words = tuple(map(int, np.ascontiguousarray(state).view(np.uint64)))
     following, bits = generate(words, shape.dims, 64 if shape.dtype.bits == 64 else 32)
-    return np.array(following, np.uint64).view(state.dtype), _of_bits(bits, shape)
+    return np.array(following, np.uint64).view(state.dtype), _low_bits(bits, shape)
 
 
-def _of_bits(words: Array, shape: Shape) -> Any:
+def _low_bits(words: Array, shape: Shape) -> Any:
     """The lowest bits of each word, in the unsigned type of the result's width."""
     width = shape.dtype.bits
     return words.astype(np.dtype(f"u{max(width, 8) // 8}")).astype(PRIMITIVES[f"u{width}"].dtype, copy=False)
 
 
-def _drawn(draw: Callable[..., Any]) -> Callable[..., Any]:
+def _emit_draw(draw: Callable[..., Any]) -> Callable[..., Any]:
     """The plan rule of an op that draws from the device's random state."""
 
     def emit(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-        from ..compiler.emit import call_text, with_scalars
+        from ..compiler.emit import assign_with_scalars, call_text
 
         call = call_text(emitter, draw, instruction, operands, "device.random_state")
-        return with_scalars(emitter, instruction.shape, call, path)
+        return assign_with_scalars(emitter, instruction.shape, call, path)
 
     return emit
 
 
-planned.enter("rng", _drawn(rng))
-planned.enter("rng_get_and_update_state", _drawn(rng_get_and_update_state))
+planned.enter("rng", _emit_draw(rng))
+planned.enter("rng_get_and_update_state", _emit_draw(rng_get_and_update_state))

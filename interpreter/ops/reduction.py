@@ -9,12 +9,12 @@ import numpy as np
 from shape_inference import TupleShape
 
 from ..kernels.folds import Arrays, fold
-from ..rules.region import Region
-from ..rules.tables import compute
+from ..rules import compute
+from ..rules.region import AppliedComputation
 
 
 @compute
-def reduce(operands: Arrays, init_values: Arrays, *, to_apply: Region, dimensions: tuple[int, ...]) -> Any:
+def reduce(operands: Arrays, init_values: Arrays, *, to_apply: AppliedComputation, dimensions: tuple[int, ...]) -> Any:
     types = to_apply.types[: len(operands)]
     arrays = tuple(np.asarray(o).astype(t, copy=False) for o, t in zip(operands, types, strict=True))
     inits = tuple(np.asarray(i).astype(t, copy=False) for i, t in zip(init_values, types, strict=True))

@@ -13,13 +13,13 @@ from shape_inference import Dims
 from xbuild.core.attributes import Array, Padding, PaddingDimension
 from xbuild.core.graph import Instruction
 
+from ..compiler.lines import Path
 from ..kernels.lifting import common, narrowed
-from ..rules.lines import Path
-from ..rules.tables import compute, planned
+from ..rules import compute, planned
 
 if TYPE_CHECKING:
     from ..compiler.emit import Emitter
-    from ..compiler.expressions import Expr
+    from ..compiler.requests import Expr
 
 SMALL = 4096  # the number of elements up to which a copy is faster than a view
 
@@ -43,10 +43,10 @@ def broadcast(operand: Array, *, sizes: Dims, dimensions: Dims) -> Array:
 def reshape(operand: Array, *, new_sizes: Dims) -> Array:
     if np.size(operand) == prod(new_sizes):
         return np.reshape(operand, new_sizes)
-    return np.reshape(operand, _real_sizes(operand.shape, new_sizes))
+    return np.reshape(operand, _actual_sizes(operand.shape, new_sizes))
 
 
-def _real_sizes(old: Dims, new: Dims) -> Dims:
+def _actual_sizes(old: Dims, new: Dims) -> Dims:
     """The sizes if a dimension of the operand is shorter than its bound: equal leading and trailing sizes are kept.
 
     Dimensions of size 1 are passed over, since they tell nothing of the others.
@@ -55,14 +55,14 @@ def _real_sizes(old: Dims, new: Dims) -> Dims:
         return old
     sizes = [size for size in old if size != 1]
     places = [dim for dim, bound in enumerate(new) if bound != 1] or [0]
-    start = _equal(sizes, [new[dim] for dim in places[:-1]])
-    end = _equal(sizes[:start:-1], [new[dim] for dim in places[:start:-1]])
+    start = _count_full(sizes, [new[dim] for dim in places[:-1]])
+    end = _count_full(sizes[:start:-1], [new[dim] for dim in places[:start:-1]])
     free = places[min(start, len(places) - 1 - end)]
     rest = prod(size for dim, size in enumerate(new) if dim != free)
     return (*new[:free], prod(old) // rest, *new[free + 1 :])
 
 
-def _equal(sizes: Sequence[int], bounds: Sequence[int]) -> int:
+def _count_full(sizes: Sequence[int], bounds: Sequence[int]) -> int:
     """How many sizes are equal to their bounds before the first that is not."""
     pairs = enumerate(zip(sizes, bounds, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(sizes), len(bounds)))
@@ -80,21 +80,25 @@ def reverse(operand: Array, *, dimensions: Dims) -> Array:
 
 @compute
 def concatenate(operands: Sequence[Array], *, dimension: int) -> Array:
-    dtype = reduce(common, [each.dtype for each in operands])
-    return np.concatenate([narrowed(each, dtype) for each in operands], dimension)
+    dtype = reduce(common, [operand.dtype for operand in operands])
+    return np.concatenate([narrowed(operand, dtype) for operand in operands], dimension)
 
 
 @compute
 def pad(operand: Array, padding_value: Array, *, padding: Padding) -> Array:
     extents = np.shape(operand)
     sizes = [n + max(n - 1, 0) * p.interior + p.low + p.high for n, p in zip(extents, padding, strict=True)]
-    result = np.full(sizes, padding_value, common(operand.dtype, padding_value.dtype))
-    windows = [_kept(n, size, p) for n, size, p in zip(extents, sizes, padding, strict=True)]
-    result[tuple(target for _, target in windows)] = operand[tuple(source for source, _ in windows)]
+    dtype = common(operand.dtype, padding_value.dtype)
+    windows = [_remaining_slices(n, size, p) for n, size, p in zip(extents, sizes, padding, strict=True)]
+    kept: Array = operand[tuple(source for source, _ in windows)]
+    if kept.shape == tuple(sizes) and kept.dtype == dtype:
+        return kept
+    result = np.full(sizes, padding_value, dtype)
+    result[tuple(target for _, target in windows)] = kept
     return result
 
 
-def _kept(extent: int, size: int, padding: PaddingDimension) -> tuple[Any, Any]:
+def _remaining_slices(extent: int, size: int, padding: PaddingDimension) -> tuple[Any, Any]:
     """The slice of elements of a dimension that remain after negative padding, and their slice in the result."""
     step = padding.interior + 1
     first = -(min(padding.low, 0) // step)
@@ -115,12 +119,12 @@ def set_dimension_size(emitter: Emitter, instruction: Instruction, operands: lis
     from ..compiler.emit import call_text
 
     bound = instruction.shape.dims[instruction.attributes.dimension]  # type: ignore[union-attr]
-    call = call_text(emitter, _with_size, instruction, operands, str(bound))
-    return emitter.evaluated(instruction.shape, call, path)
+    call = call_text(emitter, _set_size, instruction, operands, str(bound))
+    return emitter.assign_result(instruction.shape, call, path)
 
 
-def _with_size(bound: int, operand: Array, size: Any, *, dimension: int) -> Array:
-    have, wanted = operand.shape[dimension], _clamped(size, bound)
+def _set_size(bound: int, operand: Array, size: Any, *, dimension: int) -> Array:
+    have, wanted = operand.shape[dimension], _clamp_size(size, bound)
     if wanted > have:
         lacking = (*operand.shape[:dimension], wanted - have, *operand.shape[dimension + 1 :])
         return np.concatenate((operand, np.zeros(lacking, operand.dtype)), dimension)
@@ -132,12 +136,12 @@ def dynamic_reshape(
     operand: Array, dim_sizes: Sequence[Any], *, new_size_bounds: Dims, dims_are_dynamic: tuple[bool, ...]
 ) -> Array:
     rows = zip(dim_sizes, new_size_bounds, dims_are_dynamic, strict=True)
-    sizes = [_clamped(size, bound) if is_dynamic else bound for size, bound, is_dynamic in rows]
+    sizes = [_clamp_size(size, bound) if is_dynamic else bound for size, bound, is_dynamic in rows]
     elements, wanted = np.ravel(operand), prod(sizes)
     if wanted > elements.size:
         elements = np.concatenate((elements, np.zeros(wanted - elements.size, elements.dtype)))
     return elements[:wanted].reshape(sizes)
 
 
-def _clamped(size: Any, bound: int) -> int:
+def _clamp_size(size: Any, bound: int) -> int:
     return min(max(int(size), 0), bound)

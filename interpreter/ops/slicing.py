@@ -11,7 +11,7 @@ import numpy as np
 from shape_inference import Dims
 from xbuild.core.attributes import Array
 
-from ..rules.tables import compute
+from ..rules import compute
 
 
 @compute
@@ -24,18 +24,18 @@ def slice(operand: Array, *, start_indices: Dims, limit_indices: Dims, strides: 
 
 @compute
 def dynamic_slice(operand: Array, start_indices: Sequence[Array], *, dynamic_slice_sizes: Dims) -> Array:
-    found: Array = operand[_window(start_indices, operand.shape, dynamic_slice_sizes)]
-    return found
+    window: Array = operand[_window_slices(start_indices, operand.shape, dynamic_slice_sizes)]
+    return window
 
 
 @compute
 def dynamic_update_slice(operand: Array, update: Array, start_indices: Sequence[Array]) -> Array:
     result = np.array(operand)
-    result[_window(start_indices, operand.shape, update.shape)] = update
+    result[_window_slices(start_indices, operand.shape, update.shape)] = update
     return result
 
 
-def _window(starts: Sequence[Array], extents: Dims, sizes: Dims) -> tuple[Any, ...]:
+def _window_slices(starts: Sequence[Array], extents: Dims, sizes: Dims) -> tuple[Any, ...]:
     """The slices of these sizes, with starts clamped; starts are Python ints, which hold unsigned 64-bit values."""
     numbers: Iterable[Any] = starts[0] if len(starts) == 1 and starts[0].ndim else starts
     clamped = [max(0, min(int(i), n - size)) for i, n, size in zip(numbers, extents, sizes, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..compiler.requests import emit_request
-from ..rules.tables import planned
+from ..rules import planned
 
 for _opcode in ("send", "send_done", "recv", "recv_done", "infeed", "outfeed", "custom_call"):
     planned.enter(_opcode, emit_request)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from xbuild.core.graph import Instruction
 
-from ..rules.lines import Path
-from ..rules.tables import compute, planned
+from ..compiler.lines import Path
+from ..rules import compute, planned
 
 if TYPE_CHECKING:
     from ..compiler.emit import Emitter
-    from ..compiler.expressions import Expr
+    from ..compiler.requests import Expr
 
 
 @compute

@@ -16,12 +16,12 @@ from ..kernels.folds import Arrays
 from ..kernels.scattering import combine_at
 from ..kernels.sliding import BLOCK, fold_windows, selected
 from ..kernels.windowing import in_parts
-from ..rules.region import Region
-from ..rules.tables import compute
+from ..rules import compute
+from ..rules.region import AppliedComputation
 
 
 @compute
-def reduce_window(operands: Arrays, init_values: Arrays, *, to_apply: Region, window: Window) -> Any:
+def reduce_window(operands: Arrays, init_values: Arrays, *, to_apply: AppliedComputation, window: Window) -> Any:
     types = to_apply.types[: len(operands)]
     arrays = tuple(np.asarray(o).astype(t, copy=False) for o, t in zip(operands, types, strict=True))
     inits = tuple(np.asarray(i).astype(t, copy=False) for i, t in zip(init_values, types, strict=True))
@@ -31,7 +31,13 @@ def reduce_window(operands: Arrays, init_values: Arrays, *, to_apply: Region, wi
 
 @compute
 def select_and_scatter(
-    operand: Array, source: Array, init_value: Array, *, select: Region, scatter: Region, window: Window
+    operand: Array,
+    source: Array,
+    init_value: Array,
+    *,
+    select: AppliedComputation,
+    scatter: AppliedComputation,
+    window: Window,
 ) -> Array:
     operand, source = np.asarray(operand), np.asarray(source)
     result = np.full(operand.shape, init_value, operand.dtype)

@@ -127,7 +127,7 @@ def keeping(function: Callable[..., Any], *operands: Any) -> Any:
 def is_flush(denormals: str) -> bool:
     """Whether the option `denormals` is "flush"; ValueError if it is neither "flush" nor "keep"."""
     if denormals not in ("flush", "keep"):
-        raise ValueError(f"denormals={denormals!r}: 'flush' (as XLA does) or 'keep' is wanted")
+        raise ValueError(f"expected denormals='flush' (as XLA does) or 'keep', got {denormals!r}")
     return denormals == "flush"
 
 

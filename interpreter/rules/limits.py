@@ -1,19 +1,21 @@
-"""Limits of a run: trips of a loop, seconds in all, bytes of a value."""
+"""Limits of a run: trips of each loop, seconds in total, bytes of each value."""
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 from attrs import Factory, frozen
 
 from xbuild.core.context import assigned
-from xbuild.process.memory import memory
+from xbuild.process.limits import memory
 
 _STRIDE = 1024
+Item = TypeVar("Item")
 
 
 class LimitReached(Exception):
@@ -30,7 +32,7 @@ def _half_the_memory() -> int:
 
 @frozen
 class Limits:
-    """The limits at which a run stops with a report: `trips` of each loop, `seconds` in all, `bytes` of each value.
+    """The limits at which a run stops with a report: `trips` of each loop, `seconds` in total, `bytes` of each value.
 
     None means no limit; the default of `bytes` is half of the machine's memory.
 
@@ -79,15 +81,28 @@ def _counted(running: _Running) -> Iterator[int]:
         check_time()
         if last is not None and first + _STRIDE > last + 1:
             yield from range(first, last + 2)  # the condition may still end the loop before trip last + 1
-            raise LimitReached("limit_trips", f"a loop has run {last} trips and would go on; the limit is {last}")
+            raise LimitReached("limit_trips", f"a loop has run {last} trips and would continue; the limit is {last}")
         yield from range(first, first + _STRIDE)
 
 
 def check_time() -> None:
-    """Raise LimitReached if the run's time is over; the grid calls this function between steps."""
+    """Raise LimitReached if the run's time limit has passed; the grid calls this function between steps."""
     running = _running.get()
     if running is not None and time.monotonic() > running.end:
-        raise LimitReached("limit_seconds", f"the limit of {running.limits.seconds} seconds is over")
+        raise LimitReached("limit_seconds", f"the limit of {running.limits.seconds} seconds was reached")
+
+
+def timed(items: Iterable[Item]) -> Iterable[Item]:
+    """The items of a loop over elements; the run's time limit is checked once in many items."""
+    running = _running.get()
+    return items if running is None or running.end == float("inf") else _timed(items)
+
+
+def _timed(items: Iterable[Item]) -> Iterator[Item]:
+    for number, item in enumerate(items):
+        if not number % _STRIDE:
+            check_time()
+        yield item
 
 
 def seconds_left() -> float | None:

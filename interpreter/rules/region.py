@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from shape_inference import Shape, leaves
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.hooks import Hook
-from xbuild.core.memos import memo
+from xbuild.core.memos import memo, remembered
 from xbuild.core.op import opcodes
 from xbuild.properties.effects import IDENTITIES, PLAIN_CALLS, STRUCTURE
 
@@ -24,7 +24,7 @@ _ELEMENTWISE = STRUCTURE | PLAIN_CALLS | IDENTITIES | opcodes(lambda op: op.elem
 
 
 @frozen(eq=False, slots=False)
-class Region:
+class AppliedComputation:
     """A computation that an op applies.
 
     `sequential` makes every fold combine one element after the other, from the left.
@@ -40,17 +40,19 @@ class Region:
     device: Any = None
 
     @staticmethod
-    def of(computation: Computation, sequential: bool = False, strict: bool = False, flushed: bool = False) -> Region:
+    def of(
+        computation: Computation, sequential: bool = False, strict: bool = False, flushed: bool = False
+    ) -> AppliedComputation:
         """The memoized region of a computation; the rule of the applying op checks a region that is one known op."""
-        key = sequential, strict and Region(computation).opcode is None, flushed and has_floats(computation)
-        return memo(computation, "regions", key, lambda: Region(computation, *key))
+        key = sequential, strict and AppliedComputation(computation).opcode is None, flushed and has_floats(computation)
+        return memo(computation, "regions", key, lambda: AppliedComputation(computation, *key))
 
     @cached_property
     def types(self) -> tuple[np.dtype[Any], ...]:
         """The NumPy dtypes of the computation's parameters."""
         return tuple(p.shape.dtype.dtype for p in self.computation.parameters if isinstance(p.shape, Shape))
 
-    def on(self, device: Any) -> Region:
+    def on(self, device: Any) -> AppliedComputation:
         """The region bound to a device."""
         return evolve(self, device=device)
 
@@ -96,6 +98,7 @@ def has_floats(computation: Computation) -> bool:
     return any(isinstance(leaf, Shape) and leaf.dtype.kind in ("float", "complex") for leaf in shapes)
 
 
+@remembered
 def is_elementwise(computation: Computation) -> bool:
     """Whether a computation of scalars can be applied to arrays elementwise."""
     return all(_is_elementwise(i) and all(map(is_elementwise, i.called)) for i in computation.instructions)

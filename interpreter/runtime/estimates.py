@@ -1,7 +1,7 @@
-"""Refusals before a run, from shapes alone: by a lower bound of its time, and by the bytes of its values.
+"""Refusals before a run, from shapes only: by a lower bound on its time, and by the bytes of its values.
 
 The rates exceed those of any machine of today, and only instructions that are certain to be executed count, so that no
-run is refused that could end within its limit.
+run that could end within its limit is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xbuild.core.op import opcodes
 
 from ..compiler.facts import MOST_BYTES, largest_buffer, largest_value, live
 from ..rules.limits import Limits
-from ..rules.region import Region
+from ..rules.region import AppliedComputation
 from .report import Report, Stopped, too_large
 
 ELEMENTS = 1e11  # elements that are touched in a second
@@ -24,7 +24,7 @@ PRODUCTS = 1e13  # products that a matrix product sums in a second
 STEPS = 1e8  # instructions that are executed in a second
 YEAR = 3.2e7
 
-_WHOLE = frozenset({
+_TOUCHES_RESULT = frozenset({
     *UNARY, *BINARY, "clamp", "compare", "concatenate", "gather", "pad", "reduce_precision", "scatter", "select",
     "select_and_scatter", "sort",
 })  # fmt: skip
@@ -33,21 +33,21 @@ _APPLIES = opcodes(lambda op: op.calls == "elements")
 
 
 def check_time(module: Module, limits: Limits) -> None:
-    """Stop, before the run, a program that cannot end within the limit of seconds; the default limit is a year."""
+    """Stop a program, before the run, that cannot end within the limit of seconds; the default limit is a year."""
     limit = YEAR if limits.seconds is None else limits.seconds
     seconds = least_seconds(module.entry)
     if seconds > limit:
         instruction = max(live(module.entry), key=_seconds)
         source = f" at {instruction.source}" if instruction.source else ""
         message = (
-            f"a run would take at least {_spoken(seconds)}, and the limit is {limit:g} seconds; most of it goes into "
-            f"%{instruction.name} = {instruction.shape} {instruction.opcode.replace('_', '-')}{source}"
+            f"a run would take at least {_duration_text(seconds)}, but the limit is {limit:g} seconds; most of it "
+            f"is spent in %{instruction.name} = {instruction.shape} {instruction.opcode.replace('_', '-')}{source}"
         )
         raise Stopped(Report("limit_seconds", message))
 
 
 def check_bytes(module: Module, limits: Limits) -> None:
-    """Stop, before the run, a program with a single value that exceeds the limit of bytes."""
+    """Stop a program, before the run, one of whose values exceeds the limit of bytes."""
     instruction = largest_buffer(module.entry)
     if limits.bytes is not None and instruction.shape.bytes > limits.bytes:
         raise Stopped(too_large(instruction, limits.bytes))
@@ -72,14 +72,14 @@ def _seconds(instruction: Instruction) -> float:
     if opcode == "while":
         return seconds + least_seconds(instruction.attributes.condition)
     if opcode in _APPLIES and _elements(instruction.operands[0]) > (opcode != "map"):
-        return seconds + sum(least_seconds(each) for each in called if Region.of(each).opcode is None)
+        return seconds + sum(least_seconds(callee) for callee in called if AppliedComputation.of(callee).opcode is None)
     return seconds
 
 
 def _work(instruction: Instruction) -> float:
-    """The least seconds for the elements that an op touches; 0 for ops that may give a view of their operand."""
+    """The least seconds for the elements that an op touches; 0 for ops that may return a view of their operand."""
     opcode = instruction.opcode
-    if opcode in _WHOLE:
+    if opcode in _TOUCHES_RESULT:
         return _elements(instruction) / ELEMENTS
     if opcode == "reduce":
         return _elements(instruction.operands[0]) / ELEMENTS
@@ -97,7 +97,7 @@ def _terms(dot: Instruction) -> int:
     return prod(shape.dims[d] for d in dot.attributes.lhs_contracting_dims)
 
 
-def _spoken(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     """The text of a duration: `40 seconds`, `about 10^3 years`."""
     if seconds < YEAR:
         return f"{seconds:,.0f} seconds"

@@ -1,4 +1,4 @@
-"""The grid of all devices: one thread resumes them in order, answers their requests, and stops when none can go on."""
+"""The grid of all devices: one thread resumes them in order and answers their requests until none can continue."""
 
 from __future__ import annotations
 
@@ -19,13 +19,10 @@ from ..compiler.requests import Request
 from ..kernels.values import read, zeros
 from ..rules.denormals import as_user
 from ..rules.limits import check_time
-from .callbacks import Callbacks
-from .channels import ChannelState, Peers
-from .history import compare, log
-from .host import Host, HostCall, is_with_host
-from .rendezvous import Rendezvous
-from .rendezvous_keys import RendezvousKeys
-from .replica import Device
+from .device import Device
+from .ends import check_match, log
+from .host import Callbacks, Host, HostCall, is_with_host
+from .meetings import ChannelState, Peers, Rendezvous, RendezvousKeys
 
 PARKED = object()
 SMALL = 16
@@ -67,24 +64,24 @@ class Grid:
 
     def run(self, arguments: Sequence[tuple[Any, ...]]) -> None:
         """Start every device, and resume ready devices until none is ready and no call is pending."""
-        for device, given in zip(self.devices, arguments, strict=True):
+        for device, values in zip(self.devices, arguments, strict=True):
             self.running = device
-            device.start(given)
+            device.start(values)
             if not device.ended:
                 self.ready.append((device, None))
         while self.ready or self.callbacks.pending:
             if not self.ready:
                 self.running = None
-                self._returned()
+                self._wait_for_callbacks()
             self.running, answer = self.ready.popleft()
             self._drive(self.running, answer)
         self.running = None
 
-    def _returned(self) -> None:
-        """Wait until functions of the user return, and make the devices ready that waited for these functions."""
+    def _wait_for_callbacks(self) -> None:
+        """Wait until functions of the user return, and make ready the devices that waited for them."""
         for call, answer in self.callbacks.wait():
             self.ready.extend(
-                self.host.returned(call, answer) if isinstance(call, HostCall) else ((call.device, answer),)
+                self.host.distribute(call, answer) if isinstance(call, HostCall) else ((call.device, answer),)
             )
 
     def _drive(self, device: Device, answer: Any) -> None:
@@ -106,16 +103,16 @@ class Grid:
         return _SERVED[opcode](self, device, request, values)
 
     def _meet(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
-        """Join a rendezvous: the device is parked, or goes on with the rendezvous as the value of its start."""
+        """Join a rendezvous: the device is parked, or continues with the rendezvous as the value of its start."""
         collective = request.collective
         assert collective is not None
         group = group_of(collective, device.number, *self.extent)
-        key = self.rendezvous_keys.of(device.module, request), self._number_of(group)
+        key = self.rendezvous_keys.key_of(device.module, request), self._group_key(group)
         if key not in self.open_rendezvous:
             self.open_rendezvous[key] = Rendezvous(request, group, is_member(collective, device.number, *self.extent))
         rendezvous = self.open_rendezvous[key]
         if rendezvous.request.instruction is not request.instruction:
-            compare(self, device.number, request, next(iter(rendezvous.values)), rendezvous.request)
+            check_match(self, device.number, request, next(iter(rendezvous.values)), rendezvous.request)
         self.logs[device.number].append(request)
         if not request.is_start:
             rendezvous.parked.add(device.number)
@@ -124,7 +121,7 @@ class Grid:
             self._conclude(device, request, rendezvous)
         return rendezvous if request.is_start else PARKED
 
-    def _number_of(self, group: tuple[int, ...]) -> Hashable:
+    def _group_key(self, group: tuple[int, ...]) -> Hashable:
         """A key for each distinct group: a small group is its own key; a large group is hashed once and numbered."""
         if len(group) <= SMALL:
             return group
@@ -135,10 +132,10 @@ class Grid:
 
     def _conclude(self, device: Device, request: Request, rendezvous: Rendezvous) -> None:
         """Make the parked members of a complete rendezvous ready, with their results."""
-        results = rendezvous.given = rendezvous.results()
+        results = rendezvous.outcome = rendezvous.results()
         if device.ledger is not None:
-            brought = {member: rendezvous.values[member] for member in rendezvous.group}
-            device.ledger.meeting(request, brought, results, device)
+            operands = {member: rendezvous.values[member] for member in rendezvous.group}
+            device.ledger.check_collective(request, operands, results, device)
         for member in rendezvous.group:
             if member in rendezvous.parked:
                 self.ready.append((self.devices[member], rendezvous.take(member)))
@@ -147,7 +144,7 @@ class Grid:
     def _done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
         """The result of a started collective; the device is parked until all members have started it."""
         rendezvous: Rendezvous = values[0]
-        if rendezvous.given is not None:
+        if rendezvous.outcome is not None:
             return rendezvous.take(device.number)
         rendezvous.parked.add(device.number)
         return PARKED

@@ -10,9 +10,8 @@ from attrs import define, field, frozen
 
 from xbuild.core.graph import Instruction
 
-from ..compiler.marking import Stretch
+from ..compiler.lines import Path, Stretch
 from ..rules.denormals import as_user
-from ..rules.lines import Path
 
 Observer: TypeAlias = Callable[[int, int, Instruction, Any], None]
 
@@ -35,7 +34,7 @@ class MarkObserver(ABC):
 
 
 @define
-class Watch(PathObserver):
+class StepWatch(PathObserver):
     """An observer that numbers the steps of a run and passes each to a function."""
 
     observer: Observer
@@ -47,9 +46,9 @@ class Watch(PathObserver):
         self.step += 1
 
 
-def watching(observer: AnyObserver) -> Watching:
-    """The observer that the devices of a run call: the given one, or a Watch around a function."""
-    return observer if isinstance(observer, PathObserver | MarkObserver) else Watch(observer)
+def as_path_observer(observer: AnyObserver) -> Watching:
+    """The observer that the devices of a run call: the given one, or a StepWatch around a function."""
+    return observer if isinstance(observer, PathObserver | MarkObserver) else StepWatch(observer)
 
 
 Watching: TypeAlias = PathObserver | MarkObserver

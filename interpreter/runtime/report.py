@@ -1,22 +1,38 @@
-"""The report of a stopped run: where each device stands, what it waits for, and which devices are the cause."""
+"""The report of a stopped run: where each device is, what it waits for, and which devices are the cause."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import field, frozen
 
 from shape_inference.escaping import Harmless
 from shape_inference.kinds import RUN_KINDS
+from xbuild.checking.model.describe import fact
 from xbuild.checking.model.program import devices_text
 from xbuild.core.graph import Instruction
-from xbuild.properties.effects import START_OF, TRANSFERS
+from xbuild.core.report_text import (
+    BESIDE_PICTURE,
+    MORE,
+    WIDTH,
+    Line,
+    PlaceRow,
+    StyledText,
+    folded,
+    labelled,
+    more_line,
+    place_rows,
+    plain,
+)
+from xbuild.pictures.lanes import Arrow, Lanes, Rows, State, Stop, rows
+from xbuild.pictures.picture import FLOW, kind_of
+from xbuild.properties.effects import START_OF, TRANSFERS, name_in_report
 
-from .replica import Standing
+from .device import Standing
 
-if TYPE_CHECKING:
-    pass
+# ----------------------------------------------------------------------------
+# The report: where each device is, what it waits for, and which devices are the cause.
 
 MOST_MISSING = 100_000  # the most missing devices that are listed, summed over all devices
 DONES = START_OF.keys() - TRANSFERS.values()
@@ -24,7 +40,7 @@ DONES = START_OF.keys() - TRANSFERS.values()
 
 @frozen
 class DeviceState:
-    """The state of a device when the run stopped: ended, or the instruction where it stands and what it waits for."""
+    """The state of a device when the run stopped: finished, or at an instruction, with what it waits for."""
 
     device: int
     ended: bool
@@ -37,17 +53,14 @@ class DeviceState:
     def instruction(self) -> Instruction | None:
         return self.standing.instruction if self.standing else None
 
-    def lines(self) -> list[str]:
-        if self.ended:
-            return [f"    device {self.device}  has ended"]
+    def row(self, alike: str = "") -> PlaceRow:
+        """The row of a report; `alike` names the devices that are in the same state."""
+        label = f"device {self.device}"
         if self.standing is None:
-            return [f"    device {self.device}  has not begun"]
-        source = self.standing.instruction.source
-        place = f"    device {self.device}  stands at {self.standing}"
-        return [
-            f"{place}{f'    {source}' if source else ''}",
-            *([f"              waits for {self.waits_for}"] if self.waits_for else []),
-        ]
+            return PlaceRow(label, "has finished" if self.ended else "has not started", alike=alike, style="name")
+        source = str(self.standing.instruction.source or "")
+        waits = (f"waits for {self.waits_for}",) if self.waits_for else ()
+        return PlaceRow(label, f"is at {self.standing}", "", source, waits, alike, "name")
 
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
         """The state as plain data, with at most `most` missing devices."""
@@ -70,7 +83,7 @@ class DeviceState:
 class Report:
     """The report of a stopped run: `kind` is a kind of stop, `devices` has the state of each device."""
 
-    kind: str = field(validator=lambda _, __, kind: _known(kind))
+    kind: str = field(validator=lambda _, __, kind: _check_kind(kind))
     message: str
     devices: tuple[DeviceState, ...] = ()
     cause: str = ""
@@ -79,36 +92,45 @@ class Report:
     repair: str = ""
 
     def __str__(self) -> str:
-        return "\n".join([f"stopped: {self.message} [{self.kind}]", *self._sections()])
+        return self.report()
 
-    def _sections(self) -> Iterator[str]:
+    def report(self, *, all: bool = False, width: int = WIDTH) -> str:
+        """The report as text; `all` shows the rows that str() folds after ten."""
+        return plain(self.lines(all, width))
+
+    def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
+        """The sentence, the devices that are the cause, the cause and the fix; then the other devices."""
+        yield (StyledText(f"stopped: {self.message} [{self.kind}]", "bad"),)
         causes = [state for state in self.devices if state.cause]
         rest = [state for state in self.devices if not state.cause]
-        titles = ("root cause", "waiting because of it") if causes else ("", "where each device stands")
-        for title, states in zip(titles, (causes, rest), strict=True):
-            if states:
-                yield f"  {title}"
-                yield from grouped(states)
+        if causes:
+            yield from _devices("root cause", causes, all, width, more)
+        yield from self._why(width)
+        if rest:
+            yield from _devices("waiting because of it" if causes else "where each device is", rest, all, width, more)
         if self.parting:
-            yield f"  sequences  {self.parting[0]}"
-            yield from (f"  {line}" for line in self.parting[1:])
-        if self.let_through:
-            yield f"  the check let it through: {self.let_through} (verdict: depends)"
+            yield from ((), ("  ", StyledText("sequences", "title"), f"  {self.parting[0]}"))
+            yield from ((f"  {line}",) for line in self.parting[1:])
+
+    def _why(self, width: int) -> Iterator[Line]:
+        if self.cause or self.repair or self.let_through:
+            yield ()
         if self.cause:
-            yield f"  cause   {self.cause}"
+            yield from labelled("cause", self.cause, width)
         if self.repair:
-            yield f"  repair  {self.repair}"
+            yield from labelled("fix", self.repair, width, style="good")
+        if self.let_through:
+            allowed = f"the check allowed it: {self.let_through} (verdict: depends)"
+            yield from labelled("note", allowed, width, title="dim")
 
     def _repr_html_(self) -> str:
-        """The lanes of the devices and the report, as a notebook shows them."""
+        """The report and the lanes of the devices, as a notebook shows them."""
         from xbuild.pictures import Drawing
-
-        from .lanes import lanes_of
 
         return Drawing(lanes_of(self))._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data; where very many devices are missing, only some are listed."""
+        """The report as plain data; if very many devices are missing, only some are listed."""
         most = max(4, MOST_MISSING // max(len(self.devices), 1))
         devices = [state.to_dict(most) for state in self.devices]
         return {
@@ -123,35 +145,52 @@ class Report:
 
 
 class Stopped(Harmless):
-    """A run that could not go on; `report` says where each device stands and why."""
+    """A run that could not continue; `report` says where each device is and why."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(str(report))
         self.report = report
 
+    def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
+        """The lines of the report."""
+        yield from self.report.lines(all, width, more)
+
+    def raise_interrupt(self) -> None:
+        """Raise the user's interrupt again if it stopped the run, for work of which the run is a part."""
+        if self.report.kind == "interrupted":
+            raise KeyboardInterrupt from self
+
     def _repr_html_(self) -> str:
         return self.report._repr_html_()
 
 
-def _known(kind: str) -> None:
+def _check_kind(kind: str) -> None:
     assert kind in RUN_KINDS, kind
 
 
-def grouped(states: list[DeviceState]) -> Iterator[str]:
-    """The lines of the states; consecutive devices in the same state as the device before share one line."""
+def _devices(title: str, states: list[DeviceState], all: bool, width: int, more: str) -> Iterator[Line]:
+    """The rows of the states below a title, folded."""
+    rows, hidden = folded([*_grouped(states)], all)
+    yield from ((), ("  ", StyledText(title, "title")))
+    for block in place_rows(rows, width):
+        yield from block
+    if hidden:
+        yield more_line(hidden, more, noun="place")
+
+
+def _grouped(states: list[DeviceState]) -> Iterator[PlaceRow]:
+    """The rows of the states; a device in the same state as the one before it shares its row."""
     start = 0
     while start < len(states):
         end = start + 1
-        while end < len(states) and _alike(states[start], states[end]):
+        while end < len(states) and _is_same_state(states[start], states[end]):
             end += 1
-        yield from states[start].lines()
-        if end - start > 1:
-            others = devices_text(state.device for state in states[start + 1 : end])
-            yield f"    {others} like device {states[start].device}"
+        others = [state.device for state in states[start + 1 : end]]
+        yield states[start].row(devices_text(others) if others else "")
         start = end
 
 
-def _alike(a: DeviceState, b: DeviceState) -> bool:
+def _is_same_state(a: DeviceState, b: DeviceState) -> bool:
     if a.ended != b.ended or a.instruction is not b.instruction or a.waits_for != b.waits_for:
         return False
     return (a.missing is b.missing or a.missing == b.missing) and str(a.standing) == str(b.standing)
@@ -160,5 +199,55 @@ def _alike(a: DeviceState, b: DeviceState) -> bool:
 def too_large(instruction: Instruction, limit: int) -> Report:
     source = f" at {instruction.source}" if instruction.source else ""
     size = instruction.shape.bytes
-    message = f"%{instruction.name} = {instruction.shape} would take {size:,} bytes, the limit is {limit:,}{source}"
+    name = name_in_report(instruction)
+    mark = "%" * (name == instruction.name)
+    message = f"{mark}{name} = {instruction.shape} would take {size:,} bytes; the limit is {limit:,}{source}"
     return Report("limit_bytes", message)
+
+
+# ----------------------------------------------------------------------------
+# Lanes of a stopped run: where each device is, and for which devices it waits.
+
+
+def lanes_of(report: Report) -> Lanes:
+    """The lanes of a report; if there are many devices, those in one state share a lane."""
+    states = {state.device: state for state in report.devices}
+    causes = [device for device, state in states.items() if state.cause]
+    alike = {device: (state.ended, str(state.standing), state.cause) for device, state in states.items()}
+    lane_rows = rows(alike, causes)
+    shown = [states[device] for device in lane_rows.shown]
+    stops = [_stop(lane, state) for lane, state in enumerate(shown)]
+    arrows = tuple(_wait_arrows(lane_rows, shown))
+    halt = 0 if arrows else None
+    return Lanes(
+        f"stopped: {report.kind}", "stopped", f"{report.message} [{report.kind}]", lane_rows.lanes, tuple(stops),
+        arrows=arrows, halt=halt, remarks=tuple(_remarks(report)), report=tuple(report.lines(width=BESIDE_PICTURE)),
+    )  # fmt: skip
+
+
+def _stop(lane: int, state: DeviceState) -> Stop:
+    if state.standing is None or state.instruction is None:
+        text = "has finished" if state.ended else "has not started"
+        return Stop(lane, 0, text, "", FLOW, "cycle" if state.cause else "later", f"device {state.device} {text}")
+    instruction = state.instruction
+    place: State = "cycle" if state.cause else "waits" if state.waits_for else "open"
+    waits = f"waits for {state.waits_for}" if state.waits_for else ""
+    tooltip = "\n".join(str(line) for line in (instruction, instruction.source, waits) if line)
+    detail = fact(instruction, state.device).replace("channel ", "#")
+    return Stop(lane, 0, str(state.standing), detail, kind_of(instruction.opcode), place, tooltip)
+
+
+def _wait_arrows(lane_rows: Rows, shown: list[DeviceState]) -> Iterator[Arrow]:
+    """The arrows from each lane to the lanes of the devices that it waits for, without duplicates."""
+    for tail, state in enumerate(shown):
+        lanes = dict.fromkeys(lane_rows.lane_of[device] for device in state.missing if device in lane_rows.lane_of)
+        heads = [head for head in lanes if head != tail]
+        for number, head in enumerate(heads):
+            label = "" if number else f"waits for {devices_text(state.missing)}"
+            yield Arrow(tail, head, "cycle" if state.cause else "waits", label, f"waits for {state.waits_for}")
+
+
+def _remarks(report: Report) -> Iterator[tuple[str, str]]:
+    for label, text in (("cause", report.cause), ("fix", report.repair), ("passed", report.let_through)):
+        if text:
+            yield label, text

@@ -1,44 +1,75 @@
-"""The entry points: `evaluate` runs a computation on one device, `execute` a program on all its devices."""
+"""The entry points of runs: `evaluate` runs a computation on one device, `execute` a program on all its devices.
+
+Sections:
+
+    `evaluate`
+    `execute`, and what it prepares
+    Direct evaluation: without a grid, if a computation needs neither other devices nor the host
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from contextvars import Context
+from typing import Any, TypeAlias
 
-from attrs import evolve
+import numpy as np
+from attrs import define, evolve, field
 
-from shape_inference import AnyShape
+from shape_inference import AnyShape, Shape, TupleShape
 from shape_inference.escaping import Harmless
 from xbuild import checking
 from xbuild.checking import Verdict
-from xbuild.checking.model.program import as_module, grid_of, runnable
+from xbuild.checking.model.program import as_module, as_program, grid_of, program_of
+from xbuild.checking.model.verdict import report_lines
+from xbuild.checking.structure.transfers import ABSENT, find_absent_devices
+from xbuild.core.diagnostics import BuildError
 from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.core.memos import memo, remembered
-from xbuild.process.recursion_limit import SHALLOW, depth, room_for_calls
+from xbuild.core.report_text import MORE, WIDTH, Line, plain
+from xbuild.process.limits import SHALLOW, DeadlineError, depth, room_for_calls, within
+from xbuild.properties.effects import name_in_report
 
-from ..compiler.emit import Options
-from ..compiler.plan import plan_of
-from ..compiler.sharing import CallPath, Pool, shared_sites
+from ..compiler.emit import PlanOptions
+from ..compiler.facts import MOST_BYTES, communicates, depends_on_device, largest_buffer, largest_value
+from ..compiler.plan import Plan, plan_of
+from ..compiler.sharing import CallPath, SharedPool, shared_sites
 from ..custom_calls import check_targets
 from ..kernels.values import Given, by_device, feeds_by_device, read, wrong_count
-from ..rules.denormals import HAS_MODE, Denormals, is_flush
+from ..rules.denormals import (
+    CONTROL,
+    FLAGS,
+    HAS_MODE,
+    Denormals,
+    Environment,
+    environment,
+    fegetenv,
+    fesetenv,
+    is_flush,
+    with_mode,
+)
 from ..rules.limits import Limits, unlimited
 from ..strict import Ledger, StrictFailure, check_promises
-from .driver import drive
-from .estimates import check_bytes, check_time
+from .device import Device
+from .ends import drive, raise_end
+from .estimates import YEAR, check_bytes, check_time, least_seconds
 from .grid import Grid
-from .observers import AnyObserver, MarkObserver, PathObserver, Watching, watching
-from .quick import Quick, is_quick
-from .replica import Device
+from .observers import AnyObserver, MarkObserver, PathObserver, Watching, as_path_observer
+from .report import Report, Stopped
 
 
 class Refused(Harmless):
-    """Raised where the check before the run refuses a program; `verdict` has the findings."""
+    """Raised if the check before the run refuses a program; `verdict` has the findings."""
 
     def __init__(self, verdict: Verdict, *hints: str) -> None:
-        super().__init__("\n".join([str(verdict), *(f"  hint: {hint}" for hint in hints)]))
-        self.verdict = verdict
+        self.verdict, self.hints = verdict, hints
+        super().__init__(plain(self.lines()))
+
+    def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
+        """The lines of the verdict's report, then the hints."""
+        yield from report_lines(self.verdict, all, width, more)
+        yield from ((f"  hint: {hint}",) for hint in self.hints)
 
     def _repr_html_(self) -> str:
         return self.verdict._repr_html_()
@@ -59,14 +90,14 @@ def evaluate(
     `arguments`: one for each parameter, an array of its shape and element type, or Python numbers and nested lists,
     which are converted to the element type; for a tuple parameter, a tuple. Arrays of the types that NumPy gives Python
     numbers are converted as well: float64 is rounded to a float type, complex128 to a complex type, and int64 becomes
-    any type that holds each of its numbers. Other types, and numbers that would be lost, are refused.
+    any type that holds each of its numbers. Other types, and numbers that the conversion would change, are refused.
 
-    `seed`: the seed of the random numbers, an integer. `sequential`: every fold takes one element after the other, in
-    order. `observer`: called with the step, the device, the instruction and the value of each instruction. `limits`:
-    trips of loops, seconds and bytes (`Limits`). `strict` and `denormals` are explained at `execute`.
+    `seed`: the seed of the random numbers, an integer. `sequential`: every fold combines one element after the other,
+    in order. `observer`: called with the step, device, instruction and value of each instruction. `limits`:
+    trips of loops, seconds and bytes (`Limits`). For `strict` and `denormals`, see `execute`.
 
-    Raises TypeError for anything but a Computation, ArgumentError where an argument does not fit its parameter, Refused
-    where the check refuses the computation, Stopped where a limit is reached or a registered function raises, and
+    Raises TypeError for anything but a Computation, ArgumentError if an argument does not fit its parameter, Refused
+    if the check refuses the computation, Stopped if a limit is reached or a registered function raises, and
     StrictFailure at the end of a strict run with findings.
 
     >>> import xbuild as xb
@@ -76,11 +107,11 @@ def evaluate(
     Source: Operation Semantics, which defines the value of each op.
     """
     if not isinstance(computation, Computation):
-        raise TypeError(f"evaluate: {_described(computation)} is no Computation; {_WAYS}")
+        raise TypeError(f"evaluate: expected a Computation, got {_type_and_name(computation)}; {_HINT}")
     flush = denormals == "flush" or is_flush(denormals)
     if observer is None and limits is None and not strict and not sequential and unlimited() and (flush or HAS_MODE):
         quick = _quick(computation)
-        if quick is not None and len(quick.wanted) == len(arguments):
+        if quick is not None and len(quick.types) == len(arguments):
             return quick(arguments, flush)
     (result,) = execute(
         as_module(computation),
@@ -95,25 +126,25 @@ def evaluate(
     return result
 
 
-_WAYS = (
-    "builder.build() and module.entry give one, as in xb.evaluate(builder.build(), x), and execute(module, inputs) "
+_HINT = (
+    "builder.build() and module.entry are computations, as in xb.evaluate(builder.build(), x); execute(module, inputs) "
     "runs a Module"
 )
 
 
-def _described(given: Any) -> str:
-    name = getattr(given, "name", None)
-    return f"a {type(given).__name__}{f' of the name {name!r}' if name else ''}"
+def _type_and_name(value: Any) -> str:
+    name = getattr(value, "name", None)
+    return f"a {type(value).__name__}{f' named {name!r}' if name else ''}"
 
 
 @remembered
 def _quick(computation: Computation) -> Quick | None:
-    """The direct evaluation of a computation; None where the computation needs a grid or is too deeply nested."""
+    """The direct evaluation of a computation; None if the computation needs a grid or is too deeply nested."""
     if depth(computation) > SHALLOW:
         return None
     module = as_module(computation)
     verdict = checked(module, 0)
-    plan = plan_of(computation, _ordered(Options(flushed=not HAS_MODE), verdict, 0))
+    plan = plan_of(computation, _ordered(PlanOptions(flushed=not HAS_MODE), verdict, 0))
     return Quick(module, verdict, plan) if is_quick(computation) else None
 
 
@@ -134,41 +165,42 @@ def execute(
 ) -> list[Any]:
     """Check a program, then run it on all its devices; the result is a list with the value of each device.
 
-    `program`: a Computation is the program of one device. `inputs`: for each device a list of its arguments, as
+    `program`: a Computation is a program for one device. `inputs`: for each device a list of its arguments, as
     `evaluate` takes them, in the order of the devices or by number; device = replica * num_partitions + partition.
     A value is an array of the shape of the root, a NumPy scalar for rank 0, or a tuple of these. The result is the same
     on any number of cores.
 
-    `infeed`: for each device an iterable of items, each of the shape of the infeed that takes it. `outfeed`: called
-    with the device and the item of each outfeed. `send_buffers`: the number of sends of a channel that go on before
+    `infeed`: for each device an iterable of items, each of the shape of the infeed that reads it. `outfeed`: called
+    with the device and the item of each outfeed. `send_buffers`: the number of sends of a channel that complete before
     their recvs are posted. `seed`: the seed of the random numbers, from which each device draws its own. `sequential`:
-    every fold takes one element after the other, in order. `observer`: called with the step, the device, the
-    instruction and the value of each instruction. `limits`: trips of loops, seconds and bytes (`Limits`). `check`:
-    whether the program is checked for deadlock before the run.
+    every fold combines one element after the other, in order. `observer`: called with the step, device,
+    instruction and value of each instruction. `limits`: trips of loops, seconds and bytes (`Limits`). `check`:
+    whether the program is checked for deadlock before the run; without it, a program is refused only if it names
+    devices that do not exist, and runs in recorded order until it ends or no device can continue.
 
-    `denormals` is "flush", as on XLA:CPU, or "keep", as in IEEE 754. Where they are flushed, arithmetic takes denormal
-    operands as zeros of their sign and gives such zeros for denormal results; ops that only move elements keep them.
+    `denormals` is "flush", as on XLA:CPU, or "keep", as in IEEE 754. If they are flushed, arithmetic reads denormal
+    operands as zeros of their sign and returns such zeros for denormal results; ops that only move elements keep them.
     Denormal numbers of f16 and smaller types are kept in both modes, since these types are computed in f32. Functions
     of the user (custom calls, observers, infeeds) run in the mode that the calling thread had.
 
-    Each op rounds its result, with one exception, as on XLA:CPU: where a sum or difference of f32 or f64 arrays has one
+    Each op rounds its result, with one exception, as on XLA:CPU: if a sum or difference of f32 or f64 arrays has one
     product as an operand and is only compared, for a reduction, the product is not rounded
-    (`interpreter/compiler/contraction.py`).
+    (`interpreter/compiler/facts.py`).
 
-    `strict` checks every value, and leaves the results as they are. At the end, StrictFailure is raised where there are
+    `strict` checks every value without changing the results. At the end, StrictFailure is raised if there are
     findings, with `findings` and `results`. A finding is: an index that was clamped, or an update that was dropped; a
     conversion out of range; an integer division by zero, or of the least number by -1; a shift by at least the width; a
-    NaN or infinity that no contributing element has; an element that was never given a value; a broken promise about
+    NaN or infinity that no contributing element has; an element that never got a value; a broken promise about
     indices; parameters that differ although `parameter_replication` or `sharding` promises that they are equal; values
-    that differ where a type on a mesh says that they are equal. Overflow of integers in +, - and * is defined, and no
-    finding. Computations of map, reduce, sort and the like are checked while they run, on whole arrays; those that are
-    one known op, and collectives, are checked by their results. A strict run takes about twice the time for elementwise
-    ops of floats, up to five times for divisions and shifts of integers, and a tenth more for matrix products; without
-    `strict` there is no cost.
+    that differ although a type on a mesh says that they are equal. Overflow of integers in +, - and * is defined, and
+    not a finding. Computations of map, reduce, sort and the like are checked while they run, on whole arrays; those
+    that are one known op, and collectives, are checked by their results. A strict run takes about twice the time for
+    elementwise ops of floats, up to five times for divisions and shifts of integers, and a tenth more for matrix
+    products; without `strict` there is no cost.
 
-    Raises Refused where the check refuses the program, Stopped where no device can go on, a limit is reached or a
-    registered function raises, ArgumentError where an input does not fit, StrictFailure as above, and BuildError where
-    calls are nested more than 500 deep.
+    Raises Refused if the check refuses the program, Stopped if no device can continue, a limit is reached or a
+    registered function raises, ArgumentError if an input does not fit, StrictFailure as above, and BuildError if
+    calls are nested more than 500 deep, or an unchecked program names a device that does not exist.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
@@ -177,47 +209,64 @@ def execute(
 
     Source: Operation Semantics, which defines the value of each op; for denormal numbers and rounding, XLA:CPU.
     """
-    program, flush = runnable(program), is_flush(denormals)
+    program, flush = as_program(program), is_flush(denormals)
     assert not isinstance(program, Computation)
     with room_for_calls({module.entry for module in modules_of(program)}):
         limits = limits or Limits()
-        verdict = checked(program, send_buffers) if check else None
+        if not check:
+            _refuse_absent_devices(program)
+        verdict = checked(program, send_buffers, limits.seconds) if check else None
         modules = modules_of(program)
         check_targets(modules)
-        rows = by_device(inputs, [len(each.entry.parameters) for each in modules])
+        rows = by_device(inputs, [len(module.entry.parameters) for module in modules])
         arguments = read_all(modules, rows)
         for module in dict.fromkeys(modules):
             check_bytes(module, limits)
             check_time(module, limits)
-        watch = None if observer is None else watching(observer)
+        watch = None if observer is None else as_path_observer(observer)
         ledger = Ledger() if strict else None
         if ledger is not None:
             check_promises(program, arguments, ledger)
             for number, (module, row) in enumerate(zip(modules, arguments, strict=True)):
-                ledger.given(number, module, row)
-        shared = frozenset() if strict else _shared(modules, arguments, verdict, watch)
-        options = Options(
-            observed=isinstance(watch, PathObserver), marked=isinstance(watch, MarkObserver), sequential=sequential,
-            shared=shared, strict=strict, flushed=flush and not HAS_MODE,
-        )  # fmt: skip
-        pool = Pool(len(modules))
+                ledger.compare_arguments(number, module, row)
+        with _stop_after(limits.seconds, "prepared"):
+            shared = frozenset() if strict else _shared(modules, arguments, verdict, watch)
+            options = PlanOptions(
+                observed=isinstance(watch, PathObserver), marked=isinstance(watch, MarkObserver), sequential=sequential,
+                shared=shared, strict=strict, flushed=flush and not HAS_MODE,
+            )  # fmt: skip
+            plans = [plan_of(module.entry, _ordered(options, verdict, n)) for n, module in enumerate(modules)]
+        pool = SharedPool(len(modules))
         devices = [
-            Device(number, module, plan_of(module.entry, _ordered(options, verdict, number)), watch, pool, seed, ledger)
-            for number, module in enumerate(modules)
+            Device(number, module, plan, watch, pool, seed, ledger)
+            for number, (module, plan) in enumerate(zip(modules, plans, strict=True))
         ]
-        with _noted(ledger):
+        with _add_findings_to_errors(ledger):
             grid = Grid(devices, feeds_by_device(infeed, len(devices)), outfeed, send_buffers, grid_of(program))
             drive(grid, arguments, limits, verdict, flush)
-        given = Given(arguments)
-        results = [given.out(device.result) for device in devices]
+        handout = Given(arguments)
+        results = [handout.out(device.result) for device in devices]
         if ledger is not None and ledger.findings:
             raise StrictFailure(ledger.report(), results)
         return results
 
 
 @contextmanager
-def _noted(ledger: Ledger | None) -> Iterator[None]:
-    """Inside, an exception of a strict run gets a note with the findings so far."""
+def _stop_after(seconds: float | None, participle: str) -> Iterator[None]:
+    """Raise Stopped if the analyses inside take more than this number of seconds."""
+    try:
+        with within(seconds):
+            yield
+    except DeadlineError:
+        if seconds is None:  # the deadline of a caller
+            raise
+        message = f"the limit of {seconds:g} seconds was reached while the program was {participle}"
+        raise Stopped(Report("limit_seconds", message)) from None
+
+
+@contextmanager
+def _add_findings_to_errors(ledger: Ledger | None) -> Iterator[None]:
+    """An exception of a strict run that is raised inside the block gets a note with the findings so far."""
     try:
         yield
     except Exception as error:
@@ -232,12 +281,17 @@ def _shared(
     verdict: Verdict | None,
     watch: Watching | None,
 ) -> frozenset[CallPath]:
-    """The call paths whose values one device computes for all: in one program, in one order, without an observer."""
+    """The call paths whose values one device computes for all: one program, one order, no observer of values."""
     alike = len(modules) > 1 and not isinstance(watch, PathObserver) and all(module is modules[0] for module in modules)
     if not alike or (verdict is not None and len({verdict.orders(device) for device in range(len(modules))}) > 1):
         return frozenset()
     same = tuple(all(value is column[0] for value in column) for column in zip(*arguments, strict=True))
     return memo(modules[0], "shared", same, lambda: shared_sites(modules[0], same))
+
+
+def _name_of(parameter: Instruction) -> str:
+    name = name_in_report(parameter)
+    return name if name != parameter.name else f"%{name}"
 
 
 def modules_of(program: Module | ModuleGroup) -> list[Module]:
@@ -247,23 +301,36 @@ def modules_of(program: Module | ModuleGroup) -> list[Module]:
     return [program.modules[device] for device in sorted(program.modules)]
 
 
-def checked(program: Module | ModuleGroup, send_buffers: float) -> Verdict:
-    """The verdict on the program, computed once for each module; raises Refused where the program is refused."""
-    verdict = memo(program, "verdicts", send_buffers, lambda: checking.check(program, send_buffers=send_buffers))
+def checked(program: Module | ModuleGroup, send_buffers: float, seconds: float | None = None) -> Verdict:
+    """The verdict on the program, computed once for each module; raises Refused if the program is refused.
+
+    Raises Stopped where the check takes more than this number of seconds.
+    """
+    with _stop_after(seconds, "checked"):
+        verdict = memo(program, "verdicts", send_buffers, lambda: checking.check(program, send_buffers=send_buffers))
     if verdict.refused:
         is_alone = isinstance(program, Module) and program.num_devices == 1
-        is_elsewhere = any(finding.kind in ("invalid_group", "device_out_of_range") for finding in verdict.findings)
+        is_elsewhere = any(finding.kind in ABSENT for finding in verdict.findings)
         raise Refused(verdict, *([_SEVERAL] if is_alone and is_elsewhere else []))
     return verdict
 
 
+def _refuse_absent_devices(program: Module | ModuleGroup) -> None:
+    """Raise BuildError if a collective or transfer names a device that does not exist."""
+    findings = memo(program, "absent", (), lambda: find_absent_devices(program_of(program)))
+    if findings:
+        first = findings[0]
+        where = "".join(f", at {source}" for source in first.sources[:1])
+        raise BuildError(first.kind, f"{first.message}{where}", (first.repair_text,) if first.repair_text else ())
+
+
 _SEVERAL = (
-    "this program has one device, whose id is 0: xb.Module('name', computation, num_replicas=2) is a program of two, "
+    "this program has one device, whose id is 0; xb.Module('name', computation, num_replicas=2) has two devices, "
     "and xb.execute(module, [[x0], [x1]]) runs it"
 )
 
 
-def _ordered(options: Options, verdict: Verdict | None, device: int) -> Options:
+def _ordered(options: PlanOptions, verdict: Verdict | None, device: int) -> PlanOptions:
     orders = () if verdict is None else verdict.orders(device)
     return evolve(options, orders=orders) if orders else options
 
@@ -271,22 +338,134 @@ def _ordered(options: Options, verdict: Verdict | None, device: int) -> Options:
 def read_all(
     modules: list[Module], rows: list[tuple[Any, ...]], numbers: Sequence[int] | None = None
 ) -> list[tuple[Any, ...]]:
-    """The arguments of each device, converted for its plan; an object that several devices are given is converted once.
+    """The arguments of each device, converted for its plan; an object passed to several devices is converted once.
 
-    `numbers` are the numbers of the devices, where the rows are not those of all devices.
+    `numbers` are the numbers of the devices, if the rows are not those of all devices.
     """
     known: dict[tuple[int, AnyShape], Any] = {}
 
     def read_once(value: Any, parameter: Instruction, number: int, device: int) -> Any:
         key = id(value), parameter.shape
         if key not in known:
-            known[key] = read(value, parameter.shape, f"argument {number} (%{parameter.name}) of device {device}")
+            known[key] = read(value, parameter.shape, f"argument {number} ({_name_of(parameter)}) of device {device}")
         return known[key]
 
-    found = []
+    arguments = []
     for device, module, row in zip(numbers or range(len(rows)), modules, rows, strict=True):
         parameters = module.entry.parameters
         if len(row) != len(parameters):
             raise wrong_count(module.entry, len(row), device)
-        found.append(tuple(read_once(v, p, n, device) for n, (v, p) in enumerate(zip(row, parameters, strict=True))))
-    return found
+        arguments.append(
+            tuple(read_once(v, p, n, device) for n, (v, p) in enumerate(zip(row, parameters, strict=True)))
+        )
+    return arguments
+
+
+# ----------------------------------------------------------------------------
+# Direct evaluation: the plan of a computation that needs neither other devices nor the host, without a grid.
+
+ArrayType: TypeAlias = tuple[Any, np.dtype[Any], tuple[int, ...]]
+
+
+@define(eq=False)
+class Quick:
+    """A computation prepared for direct evaluation: its plan, and the array types that need no conversion."""
+
+    module: Module
+    verdict: Verdict
+    plan: Plan
+    types: tuple[ArrayType | None, ...] = field(init=False)
+    plain: bool = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        shapes = [parameter.shape for parameter in self.module.entry.parameters]
+        self.types = tuple(map(_array_type, shapes))
+        self.plain = not any(isinstance(shape, TupleShape) for shape in shapes)
+
+    def __call__(self, arguments: tuple[Any, ...], flush: bool) -> Any:
+        values = [
+            value
+            if type_ and type(value) is type_[0] and value.dtype is type_[1] and value.shape == type_[2]
+            else self._read(number, value)
+            for number, (value, type_) in enumerate(zip(arguments, self.types, strict=True))
+        ]
+        try:
+            result = self._run(values, flush)
+        except BaseException as error:
+            self._raise_end(error)
+        return result if self._is_own(result, values) else Given(values).out(result)
+
+    def _run(self, values: list[Any], flush: bool) -> Any:
+        """The result of the plan, with denormal numbers flushed or kept, and without NumPy's warnings."""
+        try:
+            run_environment = _FREE.pop()
+        except IndexError:
+            run_environment = _RunEnvironment()
+        own = run_environment.own
+        fegetenv(own)
+        if own[CONTROL] | FLAGS != run_environment.control or flush is not run_environment.flush:
+            run_environment.fit(flush)
+        try:
+            fesetenv(run_environment.of_run)
+            return run_environment.quiet(self.plan.function, None, *values)
+        finally:
+            fesetenv(own)
+            _FREE.append(run_environment)
+
+    def _is_own(self, result: Any, values: list[Any]) -> bool:
+        """Whether a quick test shows that a result shares its memory with no argument and no literal."""
+        if type(result) is not np.ndarray or result.base is not None or not result.flags.writeable:
+            return False
+        return self.plain and not any(result is value for value in values)
+
+    def _read(self, number: int, value: Any) -> Any:
+        parameter = self.module.entry.parameters[number]
+        return read(value, parameter.shape, f"argument {number} ({_name_of(parameter)}) of device 0")
+
+    def _raise_end(self, error: BaseException) -> None:
+        grid = Grid([Device(0, self.module, self.plan)], {}, None, 0)
+        grid.running = grid.devices[0]
+        raise_end(grid, error, self.verdict)
+
+
+@define(eq=False)
+class _RunEnvironment:
+    """The environment of a run: a context without NumPy's warnings, and the floating-point environment.
+
+    Environments are kept and reused, since making one takes as long as a short run.
+    """
+
+    quiet: Callable[..., Any] = field(init=False)
+    own: Environment = field(factory=environment)
+    of_run: Environment = None
+    control: int = -1
+    flush: bool = True
+
+    def __attrs_post_init__(self) -> None:
+        context = Context()
+        context.run(np.seterr, all="ignore")
+        self.quiet = context.run
+
+    def fit(self, flush: bool) -> None:
+        """Adapt the floating-point environment of the run to that of the calling thread."""
+        self.of_run, self.control, self.flush = with_mode(self.own, flush), self.own[CONTROL] | FLAGS, flush
+
+
+_FREE: list[_RunEnvironment] = []
+"""The environments that no run uses."""
+
+
+def _array_type(shape: Any) -> ArrayType | None:
+    """The type, element type and extents of an argument that needs no conversion; None if `read` must check it."""
+    if not isinstance(shape, Shape) or shape.dynamic:
+        return None
+    dtype = shape.dtype.dtype
+    return np.ndarray if shape.dims else dtype.type, dtype, shape.dims
+
+
+def is_quick(computation: Computation) -> bool:
+    """Whether a computation can be evaluated without a grid, and its values and time are within the limits."""
+    most = Limits().bytes
+    fits = most is None or largest_buffer(computation).shape.bytes <= most
+    fits = fits and largest_value(computation).shape.bytes <= MOST_BYTES and least_seconds(computation) <= YEAR
+    return fits and not communicates(computation) and not depends_on_device(computation)

@@ -16,13 +16,9 @@ from xbuild.properties.effects import COLLECTIVES, base_of
 from xbuild.properties.undefined import reads
 from xbuild.properties.variances import declared
 
-from ..compiler import checks, emit
-from . import arithmetic as arithmetic
-from . import born as born
-from . import indices as indices
-from . import ordering as ordering
-from . import sizes as sizes
-from .table import Evaluation, Spotted, strict
+from ..compiler import emit
+from . import rules as rules
+from .rules import Evaluation, Spotted, strict
 
 
 @frozen(eq=False)
@@ -35,20 +31,20 @@ class Check:
     def guard(self, emitter: emit.Emitter, result: str) -> str:
         """The source of a quick test before a check that only finds NaN and infinity in a native type; else empty."""
         instruction, shape = self.instruction, self.instruction.shape
-        births_only = self.rule in born.OF_FLOATS or instruction.opcode in BINARY
+        births_only = self.rule in rules.OF_FLOATS or instruction.opcode in BINARY
         if not births_only or not isinstance(shape, Shape) or not shape.dtype.is_native or not _has_floats(instruction):
             return ""
         if shape.dims or emitter.options.lifted:
-            return f"if {emitter.bind('n', may_have_odd)}({result}): "
+            return f"if {emitter.bind('n', may_be_nonfinite)}({result}): "
         return f"if {result} - {result}: "  # x - x is 0 for finite x and otherwise NaN, which is true
 
     def __call__(self, device: Any, operands: tuple[Any, ...], result: Any) -> None:
         for spotted in self.rule(Evaluation(self.instruction, operands, result, device)):
-            device.ledger.note(device, spotted, sys._getframe(1))
+            device.ledger.record(device, spotted, sys._getframe(1))
 
 
 @frozen(eq=False)
-class Stated:
+class DeclaredCheck:
     """The check of an instruction with a declared variance type, together with the check of its op."""
 
     instruction: Instruction
@@ -62,35 +58,35 @@ class Stated:
         device.ledger.compare(device, self.instruction, result, sys._getframe(1))
         if self.inner is not None:
             for spotted in self.inner.rule(Evaluation(self.instruction, operands, result, device)):
-                device.ledger.note(device, spotted, sys._getframe(1))
+                device.ledger.record(device, spotted, sys._getframe(1))
 
 
 @frozen(eq=False)
-class Undefined:
+class UndefinedCheck:
     """The check of an instruction with operands that are undefined on some devices, together with its other check."""
 
     instruction: Instruction
-    inner: Check | Stated | None
+    inner: Check | DeclaredCheck | None
     undefined: tuple[tuple[int, Instruction, frozenset[int]], ...]
 
     def guard(self, emitter: emit.Emitter, result: str) -> str:
-        """The empty string: what is undefined is known from the device, and from a select's predicate."""
+        """The empty string: the device, and a select's predicate, say what is undefined."""
         return ""
 
     def __call__(self, device: Any, operands: tuple[Any, ...], result: Any) -> None:
         frame = sys._getframe(1)
         for number, operand, devices in self.undefined:
-            if device.number in devices and not _unselected(self.instruction, number, operands):
+            if device.number in devices and not _selects_nothing(self.instruction, number, operands):
                 what = f"reads {operand.name}, which is undefined on this device"
-                device.ledger.note(device, Spotted("undefined_read", what, part=number), frame)
-        if isinstance(self.inner, Stated):
+                device.ledger.record(device, Spotted("undefined_read", what, part=number), frame)
+        if isinstance(self.inner, DeclaredCheck):
             device.ledger.compare(device, self.instruction, result, frame)
-        rule = self.inner.inner if isinstance(self.inner, Stated) else self.inner
+        rule = self.inner.inner if isinstance(self.inner, DeclaredCheck) else self.inner
         for spotted in rule.rule(Evaluation(self.instruction, operands, result, device)) if rule else ():
-            device.ledger.note(device, spotted, frame)
+            device.ledger.record(device, spotted, frame)
 
 
-def _unselected(instruction: Instruction, number: int, operands: tuple[Any, ...]) -> bool:
+def _selects_nothing(instruction: Instruction, number: int, operands: tuple[Any, ...]) -> bool:
     """Whether a select takes no element of the operand."""
     if instruction.opcode != "select" or number == 0:
         return False
@@ -98,19 +94,19 @@ def _unselected(instruction: Instruction, number: int, operands: tuple[Any, ...]
     return not (chosen if number == 1 else ~chosen).any()
 
 
-def may_have_odd(array: Array) -> bool:
+def may_be_nonfinite(array: Array) -> bool:
     """Whether the array may contain NaN or infinity, which is excluded if its sum is finite."""
     total = np.add.reduce(array, axis=None)
     return bool(total - total != 0)
 
 
-@checks.check_of.supply
-def check_of(instruction: Instruction) -> Check | Stated | Undefined | None:
+@emit.check_of.supply
+def check_of(instruction: Instruction) -> Check | DeclaredCheck | UndefinedCheck | None:
     """The check of an instruction; None if no finding is possible in its values."""
     inner = _check_of(instruction)
-    found = inner if declared(instruction) is None else Stated(instruction, inner)
+    check = inner if declared(instruction) is None else DeclaredCheck(instruction, inner)
     undefined = tuple(reads(instruction))
-    return Undefined(instruction, found, undefined) if undefined else found
+    return UndefinedCheck(instruction, check, undefined) if undefined else check
 
 
 def _check_of(instruction: Instruction) -> Check | None:
@@ -119,7 +115,7 @@ def _check_of(instruction: Instruction) -> Check | None:
     A collective is checked by the ledger when all its members have arrived.
     """
     rule = None if base_of(instruction) in COLLECTIVES else strict.get(instruction.opcode)
-    if rule is None or (rule in born.OF_FLOATS and not _has_floats(instruction)):
+    if rule is None or (rule in rules.OF_FLOATS and not _has_floats(instruction)):
         return None
     return Check(instruction, rule)
 

@@ -1,28 +1,113 @@
-"""Findings of a strict run: a record for each place and kind, and the report of all records."""
+"""Findings of a strict run: a record for each place and kind, what led to it, and the report of all."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from attrs import field, frozen
 
+from shape_inference import TupleShape
 from shape_inference.escaping import Harmless
 from shape_inference.kinds import STRICT_KINDS
 from xbuild.core.graph import Instruction
-
-from .chain import chain_of
+from xbuild.core.report_text import MORE, folded, more_text
+from xbuild.properties.sources import operands_behind
 
 if TYPE_CHECKING:
-    from ..runtime.replica import Standing
+    from ..runtime.device import Standing
 
-SHOWN = 20
+
+# ----------------------------------------------------------------------------
+# Backward slice of an instruction: the instructions that lead to its value, through calls, to the parameters.
+
+LONGEST = 12
+
+ChainLink: TypeAlias = tuple[Instruction, int, tuple[int, ...]]
+"""An instruction, its call depth, and the tuple index of the element in question."""
+
+_PASSING = frozenset({"tuple", "get_tuple_element"})
+
+
+def chain_of(standing: Standing) -> tuple[tuple[Instruction, ...], int]:
+    """The nearest instructions of the backward slice, parameters first, and the number of instructions left out."""
+    start: ChainLink = standing.instruction, len(standing.path) - 1, ()
+    seen, waiting, chain = {start}, deque([start]), dict[Instruction, None]()
+    while waiting:
+        step = waiting.popleft()
+        if _is_shown(*step[:2]):
+            chain.setdefault(step[0])
+        for source in _sources(step, standing):
+            if source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    nearest = set(list(chain)[:LONGEST])
+    return tuple(i for i in _in_order(start, standing) if i in nearest), max(0, len(chain) - LONGEST)
+
+
+def _in_order(start: ChainLink, standing: Standing) -> dict[Instruction, None]:
+    """All instructions of the backward slice of a step, in topological order."""
+    entered, order, stack = {start}, dict[Instruction, None](), [(start, _sources(start, standing))]
+    while stack:
+        sources = stack[-1][1]
+        following = next((source for source in sources if source not in entered), None)
+        if following is None:
+            order.setdefault(stack.pop()[0][0])
+        else:
+            entered.add(following)
+            stack.append((following, _sources(following, standing)))
+    return order
+
+
+def _is_shown(instruction: Instruction, depth: int) -> bool:
+    if instruction.opcode == "parameter":
+        return depth == 0
+    return instruction.opcode != "constant" and instruction.opcode not in _PASSING
+
+
+def _sources(step: ChainLink, standing: Standing) -> Iterator[ChainLink]:
+    instruction, depth, picks = step
+    if instruction.opcode == "parameter" and depth:
+        yield from _caller_operands(instruction.attributes.number, standing, depth - 1, picks)
+    elif instruction.opcode == "while":
+        yield instruction.operands[0], depth, picks
+    else:
+        yield from ((operand, depth, path) for operand, path in operands_behind(instruction, picks))
+
+
+def _caller_operands(number: int, standing: Standing, depth: int, picks: tuple[int, ...]) -> Iterator[ChainLink]:
+    """The operands that a caller passes to a parameter; from a loop's second trip on, also the body's result."""
+    caller = standing.path[depth]
+    operands = caller.instruction.operands
+    if caller.branch is not None:
+        operands = (operands[1 + caller.branch],)
+    elif caller.instruction.opcode in ("call", "fusion", "map", "scan"):
+        operands = (operands[number],)
+    yield from ((operand, depth, picks) for operand in operands)
+    if (standing.trips[depth] or 0) > 1:
+        yield from _previous_trip(caller.instruction, number, depth + 1, picks)
+
+
+def _previous_trip(loop: Instruction, number: int, depth: int, picks: tuple[int, ...]) -> Iterator[ChainLink]:
+    """The result of the previous trip that becomes a parameter; in a scan only carries have one."""
+    root = loop.called[-1].root
+    if loop.opcode == "while":
+        yield root, depth, picks
+    elif loop.opcode == "scan" and number >= len(loop.operands) - loop.attributes.num_carries:
+        from_end = number - len(loop.operands)
+        where = (len(root.shape.elements) + from_end,) if isinstance(root.shape, TupleShape) else ()
+        yield root, depth, (*where, *picks)
+
+
+# ----------------------------------------------------------------------------
+# Findings of a strict run: a record for each place and kind, and the report of all records.
 
 
 @frozen
-class Finding:
-    """A finding of a strict run (a clamped index, a dropped update, a NaN that was born, ...) at one place of a device.
+class StrictFinding:
+    """A finding of a strict run (a clamped index, a dropped update, a new NaN, ...) at one place of a device.
 
     `standing` is the instruction with its call path and loop trips; `index` is the element of its result, None if the
     finding has no element; `values` are the operands' values there; `further` counts repetitions at other elements, in
@@ -84,28 +169,34 @@ class Finding:
 class StrictReport:
     """All findings of a run, in the order of their detection."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[StrictFinding, ...]
+
+    def report(self, *, all: bool = False) -> str:
+        """The report as text; `all` shows the places that str() folds after ten."""
+        return "\n".join(self.lines(all))
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return self.report()
 
-    def _lines(self) -> Iterator[str]:
+    def lines(self, all: bool = False, more: str = MORE) -> Iterator[str]:
+        """The lines of the report; `more` says how to see the places that are folded."""
         total = sum(1 + finding.further for finding in self.findings)
         groups = self._groups()
         kinds = ", ".join(dict.fromkeys(finding.kind for finding in self.findings))
         yield f"strict: {_count(total, 'finding')} at {_count(len(groups), 'place')} [{kinds}]"
         before: Any = None
-        for first, also in groups[:SHOWN]:
+        shown, hidden = folded(groups, all)
+        for first, also in shown:
             chained = first.standing.path != before
             yield from ("",) * chained
             yield from first.lines(also, chained)
             before = first.standing.path
-        if len(groups) > SHOWN:
-            yield f"\n  and {len(groups) - SHOWN} more places"
+        if hidden:
+            yield f"\n  {more_text(hidden, more, 'place')}"
 
-    def _groups(self) -> list[tuple[Finding, list[int]]]:
+    def _groups(self) -> list[tuple[StrictFinding, list[int]]]:
         """Findings that differ only in the device, grouped under the first of them."""
-        groups: dict[Any, tuple[Finding, list[int]]] = {}
+        groups: dict[Any, tuple[StrictFinding, list[int]]] = {}
         for finding in self.findings:
             key = finding.kind, str(finding.standing), finding.instruction, finding.index, finding.what
             known = groups.setdefault(key, (finding, []))
@@ -136,7 +227,7 @@ class StrictFailure(Harmless):
         self.report, self.results = report, results
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[StrictFinding, ...]:
         return self.report.findings
 
 
@@ -168,5 +259,5 @@ def _short(value: Any) -> str:
         return str(array[()])
     if array.size <= 6:
         return " ".join(np.array2string(array, separator=", ", max_line_width=10**6).split())
-    flat = [str(each) for each in (*array.flat[:2], *array.flat[-1:])]
+    flat = [str(element) for element in (*array.flat[:2], *array.flat[-1:])]
     return f"[{flat[0]}, {flat[1]}, ..., {flat[2]}] ({array.size:,} elements)"

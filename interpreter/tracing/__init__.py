@@ -1,8 +1,6 @@
 """Tracing: records the events and values of a run, and computes their logical times."""
 
-from .elsewhere import across_in
-from .guilt import Guilt
-from .run import trace, traced, without_run
-from .sources import origins_in
+from .origins import ProvenanceWalk, across_in, origins_in
+from .run import run_traced, trace, without_run
 
-__all__ = ["Guilt", "across_in", "origins_in", "trace", "traced", "without_run"]
+__all__ = ["ProvenanceWalk", "across_in", "origins_in", "run_traced", "trace", "without_run"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from ..dims import array, called_with
+from ..dims import array, check_call
 from ..groups import Groups, Pairs
 from ..rules import infer, refuse
-from ..types import AnyShape, Dims, ProgramShape, Shape, TupleShape, array_shape, compatible, leaves, u32
+from ..trees import leaves
+from ..types import AnyShape, Dims, ProgramShape, Shape, TupleShape, array_shape, compatible, u32
 from . import collectives
 
 Shapes = Sequence[AnyShape]
@@ -68,9 +69,7 @@ def all_gather_done(start: AnyShape) -> AnyShape:
     if len([*leaves(given)]) != len([*leaves(result)]) or isinstance(given, TupleShape) != isinstance(
         result, TupleShape
     ):
-        refuse(
-            "signature_mismatch", f"start is {start}, and the (operand, result) that an all_gather_start gave is wanted"
-        )
+        refuse("signature_mismatch", f"start is {start}; expected the (operand, result) of an all_gather_start")
     return result
 
 
@@ -97,7 +96,7 @@ def collective_permute_done(start: AnyShape) -> AnyShape:
         _same(start, given, result, "a collective_permute_start", what)
     pairs = zip_longest(leaves(given), leaves(result))
     if not all(_may_hold(*pair) for pair in pairs) or isinstance(given, TupleShape) != isinstance(result, TupleShape):
-        refuse("signature_mismatch", f"start is {start}; the {what} that a collective_permute_start gave is wanted")
+        refuse("signature_mismatch", f"start is {start}; expected the {what} of a collective_permute_start")
     return result
 
 
@@ -119,7 +118,7 @@ def copy_done(start: AnyShape) -> AnyShape:
     destination, source, context = _halves(start, "a copy_start", what, 3)
     _same(start, destination, source, "a copy_start", what)
     if context != _CONTEXT:
-        refuse("signature_mismatch", f"start is {start}, and the {what} that a copy_start gave is wanted")
+        refuse("signature_mismatch", f"start is {start}; expected the {what} of a copy_start")
     return destination
 
 
@@ -127,7 +126,7 @@ def copy_done(start: AnyShape) -> AnyShape:
 def async_start(
     operands: Shapes, *, calls: ProgramShape, context_shapes: Shapes, async_execution_thread: str
 ) -> TupleShape:
-    called_with("calls", calls, operands)
+    check_call("calls", calls, operands)
     given = TupleShape(each.plain() for each in operands)
     return TupleShape((given, calls.result, *context_shapes))
 
@@ -149,7 +148,7 @@ def _of_async(start: AnyShape) -> TupleShape:
     if not isinstance(given, TupleShape):
         refuse(
             "signature_mismatch",
-            f"start is {start}, whose first element is {given}; {what} of an async_start is wanted",
+            f"start is {start}, whose first element is {given}; expected the {what} of an async_start",
         )
     return start
 
@@ -157,11 +156,9 @@ def _of_async(start: AnyShape) -> TupleShape:
 def _halves(start: AnyShape, origin: str, what: str, count: int | None = None) -> tuple[AnyShape, ...]:
     """The elements of the context of a start op, of which there must be at least two, or exactly `count`."""
     if not isinstance(start, TupleShape):
-        refuse("not_tuple", f"start is {start}; the {what} that {origin} gave is wanted")
+        refuse("not_tuple", f"start is {start}; expected the {what} of {origin}")
     if len(start) < 2 or (count is not None and len(start) != count):
-        refuse(
-            "signature_mismatch", f"start is {start}, a tuple of {len(start)}; the {what} that {origin} gave is wanted"
-        )
+        refuse("signature_mismatch", f"start is {start}, a tuple of {len(start)}; expected the {what} of {origin}")
     return start.elements
 
 
@@ -169,6 +166,6 @@ def _same(start: AnyShape, first: AnyShape, second: AnyShape, origin: str, what:
     if not isinstance(first, Shape) or not compatible(first, second):
         refuse(
             "signature_mismatch",
-            f"start is {start}, whose elements {first} and {second} are not two arrays alike; "
-            f"the {what} that {origin} gave is wanted",
+            f"start is {start}, whose elements {first} and {second} are not arrays of the same shape; "
+            f"expected the {what} of {origin}",
         )

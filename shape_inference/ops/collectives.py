@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..dims import arity, array, dimension, integer, sizes
+from ..dims import array, check_arity, dimension, integer, sizes
 from ..groups import Groups, Pairs, check_groups, check_pairs, divisible, positive
 from ..rules import infer, refuse
-from ..slices import written_in_place
+from ..trees import leaves
 from ..types import COMPONENT, AnyShape, Dims, ProgramShape, Shape, TupleShape, array_shape
 
 
@@ -86,7 +86,7 @@ def all_to_all(
     (operand,) = arrays
     concat_dimension = split_dimension if concat_dimension is None else concat_dimension
     if split_count is None:
-        refuse("invalid_attribute", "split_count is missing; it is the size of each group")
+        refuse("invalid_attribute", "split_count is missing; set it to the size of each group")
     positive("split_count", split_count)
     dimension("split_dimension", split_dimension, "operand", operand)
     dimension("concat_dimension", concat_dimension, "operand", operand)
@@ -122,7 +122,7 @@ def collective_permute(
     slice_sizes: Sequence[Dims],
 ) -> AnyShape:
     if slice_sizes:  # the pairs of several slices stand one after another, so that a device may be named again
-        return written_in_place(operands, slice_sizes)
+        return _permuted_in_place(operands, slice_sizes)
     check_pairs(source_target_pairs)
     return _collated(_arrays(operands), lambda each: each)
 
@@ -175,7 +175,10 @@ def _same_rows(operand: Shape, output: Shape) -> None:
         )
     for name, each in (("operand", operand), ("output", output)):
         if not each.rank:
-            refuse("rank_too_small", f"{name} is {each} of rank 0; dimension 0 has the rows that are passed")
+            refuse(
+                "rank_too_small",
+                f"{name} is {each} of rank 0; expected rank 1 or more, since dimension 0 has the rows that are sent",
+            )
     if operand.dims[1:] != output.dims[1:]:
         kind = "dimension_mismatch" if operand.rank == output.rank else "rank_mismatch"
         refuse(kind, f"operand is {operand}, output is {output}; all dimensions but 0 must be the same")
@@ -187,7 +190,7 @@ def _updates(numbers: dict[str, Shape]) -> Shape:
     for name, each in numbers.items():
         integer(name, each)
         if each.rank not in (1, 2):
-            refuse("rank_mismatch", f"{name} is {each} of rank {each.rank}, and rank 1 or 2 is wanted")
+            refuse("rank_mismatch", f"{name} is {each} of rank {each.rank}; expected rank 1 or 2")
         if each.dtype is not first.dtype:
             refuse("element_type_mismatch", f"input_offsets is {first}, {name} is {each}; all must be the same")
         if each != first:
@@ -197,7 +200,7 @@ def _updates(numbers: dict[str, Shape]) -> Shape:
 
 def _arrays(operands: Sequence[AnyShape]) -> list[Shape]:
     if not operands:
-        refuse("arity_mismatch", "0 operands, and at least 1 is wanted")
+        refuse("arity_mismatch", "expected at least 1 operand, got 0")
     return [
         array(f"operands[{number}]" if len(operands) > 1 else "operand", each) for number, each in enumerate(operands)
     ]
@@ -210,7 +213,7 @@ def _collated(arrays: Sequence[Shape], result: Callable[[Shape], Shape]) -> AnyS
 
 def _reducer(to_apply: ProgramShape, operand: Shape) -> Shape:
     """The scalar shape of a reducer's result: its type is the operand's, or a wider type of the same kind."""
-    arity("to_apply", to_apply, 2, f"({operand.dtype}[], {operand.dtype}[])")
+    check_arity("to_apply", to_apply, 2, f"({operand.dtype}[], {operand.dtype}[])")
     result = to_apply.result
     for role, shape in (
         ("parameter 0", to_apply.parameters[0]),
@@ -221,7 +224,7 @@ def _reducer(to_apply: ProgramShape, operand: Shape) -> Shape:
         if not fits or not _accumulates(operand, shape):
             refuse(
                 "signature_mismatch",
-                f"to_apply is {to_apply}, whose {role} is {shape}; operand {operand} wants "
+                f"to_apply is {to_apply}, whose {role} is {shape}; operand {operand} requires "
                 f"({operand.dtype}[], {operand.dtype}[]) -> {operand.dtype}[]",
             )
     assert isinstance(result, Shape)
@@ -240,3 +243,70 @@ def _scaled(shape: Shape, dim: int, times: int, parts: int) -> Shape:
     dims = tuple(size * times // parts if d == dim else size for d, size in enumerate(shape.dims))
     sizes("the result", dims)
     return Shape(shape.dtype, dims, shape.dynamic) if shape.dynamic else array_shape(shape.dtype, dims)
+
+
+# ----------------------------------------------------------------------------
+# Collective permutes in place, which write slices of an input buffer into an output buffer.
+
+_IN_PLACE_OPERANDS = ("input", "output", "input_start_indices", "output_start_indices")
+
+
+def _permuted_in_place(operands: Sequence[AnyShape], slice_sizes: Sequence[Dims]) -> AnyShape:
+    """The shape of the output, given an array or a tuple of arrays as input and as output, and their start indices."""
+    if len(operands) != len(_IN_PLACE_OPERANDS):
+        refuse(
+            "arity_mismatch",
+            f"{len(operands)} operands with slice_sizes {[list(extents) for extents in slice_sizes]}; expected "
+            f"{len(_IN_PLACE_OPERANDS)}: {', '.join(_IN_PLACE_OPERANDS)}",
+        )
+    source, target, *starts = operands
+    inputs, outputs = _buffers("input", source), _buffers("output", target)
+    if len(inputs) != len(outputs):
+        refuse("dimension_mismatch", f"input is {source}, output is {target}: {len(inputs)} and {len(outputs)} arrays")
+    for number, (buffer, written) in enumerate(zip(inputs, outputs, strict=True)):
+        _check_buffers(number, buffer, written)
+    for name, shape in zip(_IN_PLACE_OPERANDS[2:], starts, strict=True):
+        _check_starts(name, shape)
+    _check_sizes(slice_sizes, inputs)
+    return target
+
+
+def _buffers(name: str, shape: AnyShape) -> list[Shape]:
+    if not isinstance(shape, TupleShape):
+        return [array(name, shape)]
+    return [array(f"{name}[{number}]", each) for number, each in enumerate(shape.elements)]
+
+
+def _check_buffers(number: int, source: Shape, target: Shape) -> None:
+    if source.dtype is not target.dtype:
+        refuse(
+            "element_type_mismatch",
+            f"array {number} of input is {source}, of output {target}: element types {source.dtype} and "
+            f"{target.dtype} differ",
+        )
+    if source.rank != target.rank:
+        refuse(
+            "rank_mismatch",
+            f"array {number} of input is {source}, of output {target}: ranks {source.rank} and {target.rank} differ",
+        )
+
+
+def _check_starts(name: str, shape: AnyShape) -> None:
+    if not isinstance(shape, TupleShape):
+        refuse("not_tuple", f"{name} is {shape}; expected a tuple of scalars, one for each dimension")
+    for leaf in leaves(shape):
+        scalar = array(name, leaf)
+        integer(name, scalar)
+        if scalar.dims:
+            refuse("non_scalar", f"{name} is {shape}, with {leaf} in it; expected scalars")
+
+
+def _check_sizes(slice_sizes: Sequence[Dims], inputs: Sequence[Shape]) -> None:
+    ranks = {shape.rank for shape in inputs}
+    for extents in slice_sizes:
+        if len(extents) not in ranks:
+            refuse(
+                "attribute_length_mismatch",
+                f"slice_sizes {[list(size) for size in slice_sizes]}: {list(extents)} has {len(extents)} extents, and "
+                f"the arrays of input are {', '.join(map(str, inputs))}",
+            )

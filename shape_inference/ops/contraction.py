@@ -65,7 +65,7 @@ def product_type(lhs: Shape, rhs: Shape, preferred: PrimitiveType | None) -> Pri
     if _RICHNESS[preferred.kind] < _RICHNESS[lhs.dtype.kind]:
         refuse(
             "element_type_mismatch",
-            f"preferred_element_type={preferred} for lhs {lhs} and rhs {rhs}; it holds no products of {lhs.dtype}",
+            f"preferred_element_type={preferred} for lhs {lhs} and rhs {rhs}; it cannot hold products of {lhs.dtype}",
         )
     return preferred
 
@@ -117,7 +117,7 @@ def check_precision(words: tuple[str, ...], count: int = 2) -> None:
         wanted = "two" if count == 2 else str(count)
         refuse(
             "invalid_attribute",
-            f"operand_precision {list(words)}; none, or {wanted} of {', '.join(_PRECISIONS)} are wanted",
+            f"operand_precision {list(words)}; expected none, or {wanted} of {', '.join(_PRECISIONS)}",
         )
 
 
@@ -142,7 +142,7 @@ def ragged_dot(
     if len(lhs_ragged_dims) != 1:
         refuse(
             "attribute_length_mismatch",
-            f"lhs_ragged_dims {list(lhs_ragged_dims)} has {len(lhs_ragged_dims)} entries; 1 is wanted",
+            f"lhs_ragged_dims {list(lhs_ragged_dims)} has {len(lhs_ragged_dims)} entries, expected 1",
         )
     ragged = dims.dimension("lhs_ragged_dims", lhs_ragged_dims[0], "lhs", left)
     batch, contracting = (lhs_batch_dims, rhs_batch_dims), (lhs_contracting_dims, rhs_contracting_dims)
@@ -199,7 +199,8 @@ def _group_count(groups: Shape, lhs: Shape, prefix: Dims) -> int:
     if groups.rank not in (1, len(prefix) + 1):
         ranks = "1" if not prefix else f"1 or {len(prefix) + 1}"
         refuse(
-            "rank_mismatch", f"group_sizes is {groups} of rank {groups.rank}; rank {ranks} is wanted, the groups last"
+            "rank_mismatch",
+            f"group_sizes is {groups} of rank {groups.rank}; expected rank {ranks}, with the groups last",
         )
     if groups.rank > 1 and groups.dims[:-1] != wanted:
         refuse(
@@ -217,7 +218,7 @@ def _check_group(rhs: Shape, group: Dims, count: int, is_free: bool) -> None:
         refuse(
             "attribute_length_mismatch",
             f"rhs_group_dims {list(group)} has {len(group)} entries, and the ragged dimension is {role}; "
-            f"{int(is_free)} is wanted",
+            f"expected {int(is_free)}",
         )
     if group and rhs.dims[group[0]] != count:
         refuse(

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from .. import dims
-from ..aliasing import Aliases, check_aliases
-from ..dims import called_with, gives, scalar
+from ..dims import check_call, check_result, scalar
+from ..regions import scan_slices
 from ..rules import infer, refuse
-from ..slices import sliced
 from ..types import AnyShape, Dims, ProgramShape, Shape, TupleShape, compatible, pred, s32
 
 
 @infer
 def call(operands: Sequence[AnyShape], *, to_apply: ProgramShape) -> AnyShape:
-    called_with("to_apply", to_apply, operands)
+    check_call("to_apply", to_apply, operands)
     return to_apply.result
 
 
 @infer
 def while_(init: AnyShape, *, condition: ProgramShape, body: ProgramShape) -> AnyShape:
-    called_with("condition", condition, (init,), "init, as operand")
-    gives("condition", condition, pred[()], "wanted is")
-    called_with("body", body, (init,), "init, as operand")
-    gives("body", body, init, "init is")
+    check_call("condition", condition, (init,), "init, as operand")
+    check_result("condition", condition, pred[()], "expected")
+    check_call("body", body, (init,), "init, as operand")
+    check_result("body", body, init, "init is")
     return init
 
 
@@ -46,10 +46,10 @@ def conditional(
         )
     names = ("true_computation", "false_computation") if index.dtype is pred else [f"branch {n}" for n in range(count)]
     for number, (branch, operand) in enumerate(zip(branch_computations, branch_operands, strict=True)):
-        called_with(names[number], branch, (operand,), f"branch_operands[{number}], as operand")
+        check_call(names[number], branch, (operand,), f"branch_operands[{number}], as operand")
     for name, branch in zip(names, branch_computations, strict=True):
         if not compatible(branch.result, branch_computations[0].result):
-            gives(name, branch, branch_computations[0].result, f"{names[0]} gives")
+            check_result(name, branch, branch_computations[0].result, f"{names[0]} gives")
     return branch_computations[0].result
 
 
@@ -64,17 +64,33 @@ def map(operands: Sequence[AnyShape], *, to_apply: ProgramShape, dimensions: Dim
             "all are mapped",
         )
     dims.dimensions("dimensions", dimensions, "operand", first, ascending=True)
-    called_with("to_apply", to_apply, [each.dtype[()] for each in arrays], "the element of operand")
+    check_call("to_apply", to_apply, [each.dtype[()] for each in arrays], "the element of operand")
     result = scalar("the result of to_apply", to_apply.result)
     dynamic = [any(flags) for flags in zip(*(each.dynamic for each in arrays if each.dynamic), strict=True)]
     return Shape(result.dtype, first.dims, dims.dynamic_of(first.rank, dynamic))
+
+
+Aliases: TypeAlias = Sequence[tuple[Dims, int, Dims]]
+
+
+def check_aliases(aliases: Aliases, operands: Sequence[AnyShape]) -> None:
+    """Refuse an alias whose operand does not exist, or whose tuple index does not exist in the operand."""
+    for output, number, index in aliases:
+        where = f"output_to_operand_aliasing pairs output {list(output)} with operand {number}"
+        if not 0 <= number < len(operands):
+            refuse("index_out_of_range", f"{where}, and there are {len(operands)} operands")
+        shape = operands[number]
+        for step in index:
+            if not isinstance(shape, TupleShape) or not 0 <= step < len(shape):
+                refuse("index_out_of_range", f"{where} at {list(index)}, and that operand is {operands[number]}")
+            shape = shape.elements[step]
 
 
 @infer
 def fusion(
     operands: Sequence[AnyShape], *, kind: str, output_to_operand_aliasing: Aliases, calls: ProgramShape
 ) -> AnyShape:
-    called_with("calls", calls, operands)
+    check_call("calls", calls, operands)
     check_aliases(output_to_operand_aliasing, operands)
     return calls.result
 
@@ -91,11 +107,11 @@ def scan(
     length: int | None,
 ) -> AnyShape:
     if not 0 <= num_carries <= len(operands):
-        refuse("arity_mismatch", f"num_carries={num_carries} of {len(operands)} operands; 0..{len(operands)} are legal")
+        refuse("arity_mismatch", f"num_carries={num_carries} of {len(operands)} operands; expected 0..{len(operands)}")
     inputs, carries = operands[: len(operands) - num_carries], operands[len(operands) - num_carries :]
-    slices = sliced(inputs, dimension)
+    slices = scan_slices(inputs, dimension)
     extent, is_dynamic = _scanned(inputs, dimension, length)
-    called_with("to_apply", to_apply, (*slices, *carries), "the slice or carry of operand")
+    check_call("to_apply", to_apply, (*slices, *carries), "the slice or carry of operand")
     results = to_apply.result.elements if isinstance(to_apply.result, TupleShape) else (to_apply.result,)
     _carried(to_apply, results, carries)
     outputs = results[: len(results) - num_carries]
@@ -131,7 +147,7 @@ def _carried(to_apply: ProgramShape, results: Sequence[AnyShape], carries: Seque
     if len(results) < len(carries):
         refuse(
             "signature_mismatch",
-            f"to_apply is {to_apply}, which gives {len(results)} values, and there are {len(carries)} carries",
+            f"to_apply is {to_apply}, which returns {len(results)} values, but there are {len(carries)} carries",
         )
     for number, (given, carry) in enumerate(zip(results[len(results) - len(carries) :], carries, strict=True)):
         if not compatible(given, carry):
@@ -145,7 +161,7 @@ def _stacked(number: int, each: AnyShape, dimension: int, extent: int, is_dynami
         refuse(
             "dimension_out_of_range",
             f"dimension={dimension}, and output {number} of to_apply is {shape}: with one more dimension it has rank "
-            f"{shape.rank + 1}; legal are 0..{shape.rank}",
+            f"{shape.rank + 1}; expected 0..{shape.rank}",
         )
     flags = [*(shape.dynamic or (False,) * shape.rank)]
     flags.insert(dimension, is_dynamic)

@@ -75,9 +75,12 @@ def reduce_precision(operand: AnyShape, *, exponent_bits: int, mantissa_bits: in
     shape = array("operand", operand)
     element_type("operand", shape, *FLOAT)
     if exponent_bits < 1:
-        refuse("invalid_attribute", f"exponent_bits={exponent_bits}; at least 1 is wanted, to tell zero from infinity")
+        refuse(
+            "invalid_attribute",
+            f"exponent_bits={exponent_bits}; expected at least 1, to distinguish zero from infinity",
+        )
     if mantissa_bits < 0:
-        refuse("invalid_attribute", f"mantissa_bits={mantissa_bits}; at least 0 is wanted")
+        refuse("invalid_attribute", f"mantissa_bits={mantissa_bits}; expected at least 0")
     return shape
 
 

@@ -174,9 +174,7 @@ _PRED = array_shape(pred, ())
 
 def _select_tuples(choice: Shape, on_true: AnyShape, on_false: AnyShape) -> AnyShape:
     if not compatible(on_true, on_false):
-        refuse(
-            "element_type_mismatch", f"on_true is {on_true}, on_false is {on_false}; a selection wants the same shape"
-        )
+        refuse("element_type_mismatch", f"on_true is {on_true}, on_false is {on_false}; select requires equal shapes")
     if not isinstance(on_true, TupleShape):
         refuse("not_array", f"on_true is {on_true}, which is neither an array nor a tuple")
     if choice.dims:

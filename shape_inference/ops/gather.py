@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from .. import dims
 from ..dims import array, dynamic_of
-from ..indexing import IndexNames, check_index_map, check_left_out, check_pairs, check_vectors, merged, without
+from ..indexing import (
+    IndexNames,
+    check_excluded,
+    check_index_map,
+    check_pairs,
+    check_vectors,
+    merge_dimensions,
+    without,
+)
 from ..rules import infer, refuse
 from ..types import AnyShape, Dims, Shape, array_shape
 
@@ -33,19 +41,19 @@ def gather(
     batch = without(starts.dims, index_vector_dim)
     _offsets(offset_dims, len(batch) + len(offset_dims))
     check_index_map(_NAMES, start_index_map, index_vector_dim, starts, shape)
-    check_left_out(_NAMES, left_out, batching, starts_batching, start_index_map, shape)
+    check_excluded(_NAMES, left_out, batching, starts_batching, start_index_map, shape)
     check_pairs(_NAMES, batching, starts_batching, index_vector_dim, shape, starts)
     _sizes(slice_sizes, shape, left_out, batching)
     kept = [dim for dim in range(shape.rank) if dim not in left_out and dim not in batching]
     if len(kept) != len(offset_dims):
         _offset_count(offset_dims, kept, shape)
-    sizes = merged(offset_dims, [slice_sizes[dim] for dim in kept], batch)
+    sizes = merge_dimensions(offset_dims, [slice_sizes[dim] for dim in kept], batch)
     dims.sizes("the result", sizes)
     if not shape.dynamic and not starts.dynamic:
         return array_shape(shape.dtype, sizes)
     flags = [bool(shape.dynamic) and shape.dynamic[dim] and slice_sizes[dim] == shape.dims[dim] for dim in kept]
     batch_flags = without(starts.dynamic or (False,) * starts.rank, index_vector_dim)
-    return Shape(shape.dtype, sizes, dynamic_of(len(sizes), merged(offset_dims, flags, batch_flags)))
+    return Shape(shape.dtype, sizes, dynamic_of(len(sizes), merge_dimensions(offset_dims, flags, batch_flags)))
 
 
 def _offsets(offset_dims: Dims, rank: int) -> None:
@@ -54,7 +62,7 @@ def _offsets(offset_dims: Dims, rank: int) -> None:
         if not 0 <= dim < rank:
             refuse(
                 "dimension_out_of_range",
-                f"offset_dims {list(offset_dims)} names dimension {dim} of the result; {dims.legal(rank)}",
+                f"offset_dims {list(offset_dims)} names dimension {dim} of the result; {dims.legal_dimensions(rank)}",
             )
     dims.distinct("offset_dims", offset_dims)
     if list(offset_dims) != sorted(offset_dims):
@@ -83,6 +91,6 @@ def _sizes(slice_sizes: Dims, shape: Shape, collapsed: Dims, batching: Dims) -> 
             if size > 1 and dim in missing:
                 refuse(
                     "invalid_attribute",
-                    f"{attribute} {list(missing)} has dimension {dim}, of which slice_sizes {list(slice_sizes)} takes "
-                    f"{size}; 1 is wanted",
+                    f"{attribute} {list(missing)} has dimension {dim}, where slice_sizes {list(slice_sizes)} has "
+                    f"{size}, expected 1",
                 )

@@ -12,7 +12,7 @@ from ..types import AnyShape, Shape, array_shape, pred, primitive_type, u32
 @infer
 def parameter(*, number: int, shape: AnyShape) -> AnyShape:
     if number < 0:
-        refuse("invalid_attribute", f"number={number}; parameters count from 0")
+        refuse("invalid_attribute", f"number={number}; expected 0 or more")
     return shape
 
 
@@ -26,7 +26,7 @@ def iota(*, shape: Shape, iota_dimension: int) -> Shape:
     sizes("shape", shape.dims)
     dimension("iota_dimension", iota_dimension, "the shape", shape)
     if shape.dtype is pred:
-        refuse("element_type_unsupported", f"shape is {shape}: element type pred is not a number")
+        refuse("element_type_unsupported", f"shape is {shape}; expected numbers")
     return shape
 
 

@@ -43,12 +43,12 @@ def _square(name: str, shape: AnyShape) -> Shape:
     """The shape of an operand that must be a batch of square matrices of floats or complex numbers."""
     found = array(name, shape)
     if found.rank < 2:
-        refuse("rank_too_small", f"{name} is {found} of rank {found.rank}; matrices, of rank 2 and more, are wanted")
+        refuse("rank_too_small", f"{name} is {found} of rank {found.rank}; expected matrices, of rank 2 or more")
     if found.dims[-1] != found.dims[-2]:
         refuse(
             "dimension_mismatch",
-            f"{name} is {found}: its last two dimensions are {found.dims[-2]} and {found.dims[-1]}; square "
-            "matrices are wanted",
+            f"{name} is {found}: its last two dimensions are {found.dims[-2]} and {found.dims[-1]}; expected "
+            "square matrices",
         )
     element_type(name, found, *INEXACT)
     return found
@@ -88,7 +88,7 @@ def _lengths(shape: Shape, fft_type: str, fft_length: Dims) -> None:
             refuse(
                 "dimension_mismatch",
                 f"dimension {dim} of operand {shape} is {size}, and fft_length {list(fft_length)} has {length} there"
-                f"{f', of which {wanted} (half, and one) are wanted' if halved else ''}",
+                f"{f'; expected {wanted}, which is half of it plus one' if halved else ''}",
             )
 
 

@@ -57,13 +57,13 @@ def _normalized(operand: AnyShape, feature_index: int, epsilon: float, **vectors
     dims.dimension("feature_index", feature_index, "operand", shape)
     element_type("operand", shape, *FLOAT)
     if not epsilon >= 0:
-        refuse("invalid_attribute", f"epsilon={epsilon}; 0 and more is wanted")
+        refuse("invalid_attribute", f"epsilon={epsilon}; expected 0 or more")
     for name, each in vectors.items():
         vector = array(name, each)
         if vector.rank != 1:
             refuse(
                 "rank_mismatch",
-                f"{name} is {vector} of rank {vector.rank}; one element for each feature, in rank 1, is wanted",
+                f"{name} is {vector} of rank {vector.rank}; expected rank 1, with one element for each feature",
             )
         same_type("operand", shape, name, vector)
         if vector.dims[0] != shape.dims[feature_index]:

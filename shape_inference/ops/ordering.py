@@ -18,8 +18,8 @@ def sort(operands: Sequence[AnyShape], *, to_apply: ProgramShape, dimension: int
     arrays = dims.alike(operands)
     dims.dimension("dimension", dimension, dims.operand_name(0, operands), arrays[0])
     pairs = [array_shape(each.dtype, ()) for each in arrays for _ in range(2)]
-    dims.called_with("to_apply, the comparator,", to_apply, pairs, "wanted as parameter")
-    dims.gives("to_apply, the comparator,", to_apply, array_shape(pred, ()), "wanted is")
+    dims.check_call("to_apply, the comparator,", to_apply, pairs, "expected parameter")
+    dims.check_result("to_apply, the comparator,", to_apply, array_shape(pred, ()), "expected")
     return arrays[0] if len(arrays) == 1 else TupleShape(arrays)
 
 
@@ -29,11 +29,11 @@ def topk(operand: AnyShape, *, k: int, largest: bool) -> TupleShape:
     if not shape.dims:
         refuse(
             "rank_too_small",
-            f"operand is {shape} of rank 0; the last dimension is searched, so rank 1 and more is wanted",
+            f"operand is {shape} of rank 0; the last dimension is searched, so expected rank 1 or more",
         )
     element_type("operand", shape, *ORDERED)
     if k < 0:
-        refuse("negative_size", f"k={k}; 0..{shape.dims[-1]} of operand {shape} can be taken")
+        refuse("negative_size", f"k={k} for operand {shape}; expected 0..{shape.dims[-1]}")
     if k > shape.dims[-1]:
         refuse(
             "index_out_of_range",

@@ -36,10 +36,10 @@ def rng_bit_generator(state: AnyShape, *, algorithm: str, shape: Shape) -> Tuple
     found = array("state", state)
     element_type("state", found, (u64, u32), "u64, or u32 for its halves")
     if found.rank != 1:
-        refuse("rank_mismatch", f"state is {found} of rank {found.rank}; a vector, of rank 1, is wanted")
-    legal = _state_sizes(found, algorithm)
-    if found.dims[0] not in legal:
-        words = " or ".join(f"{found.dtype}[{size}]" for size in legal)
+        refuse("rank_mismatch", f"state is {found} of rank {found.rank}; expected a vector, of rank 1")
+    legal_dimensions = _state_sizes(found, algorithm)
+    if found.dims[0] not in legal_dimensions:
+        words = " or ".join(f"{found.dtype}[{size}]" for size in legal_dimensions)
         refuse("dimension_mismatch", f"state is {found} with {found.dims[0]} words, and {algorithm} has {words}")
     if shape.dtype not in _BITS:
         refuse("element_type_unsupported", f"shape is {shape}: element type {shape.dtype} is not {_BITS_WORDS}")

@@ -33,7 +33,10 @@ def _kept(operand: Shape, dtype: PrimitiveType, dimensions: Dims) -> Shape:
 def same_extents(operands: Sequence[AnyShape], init_values: Sequence[AnyShape]) -> list[Shape]:
     """The operand shapes of a reduction: one or more arrays of the same extents, with one init value each."""
     if len(operands) != len(init_values):
-        refuse("arity_mismatch", f"{len(operands)} operands and {len(init_values)} init_values; as many are wanted")
+        refuse(
+            "arity_mismatch",
+            f"{len(operands)} operands and {len(init_values)} init_values; expected as many init_values as operands",
+        )
     return dims.alike(operands)
 
 
@@ -52,13 +55,13 @@ def _fitting(
     to_apply: ProgramShape, arrays: Sequence[Shape], init_values: Sequence[AnyShape], role: str
 ) -> list[PrimitiveType]:
     count = len(arrays)
-    wanted = signature([array_shape(each.dtype, ()) for each in arrays])
-    dims.arity(role, to_apply, 2 * count, f"{count} operands and init values")
+    expected = signature([array_shape(each.dtype, ()) for each in arrays])
+    dims.check_arity(role, to_apply, 2 * count, f"{count} operands and init values")
     results = to_apply.result.elements if isinstance(to_apply.result, TupleShape) else (to_apply.result,)
     if len(results) != count:
         refuse(
             "signature_mismatch",
-            f"{role} is {to_apply}, which gives {len(results)} values for {count} operands; {wanted} is wanted",
+            f"{role} is {to_apply}, which returns {len(results)} values for {count} operands; expected {expected}",
         )
     for number, (operand, result) in enumerate(zip(arrays, results, strict=True)):
         labels = ["its result", f"its parameter {number}", f"its parameter {number + count}", "the init value"]
@@ -68,7 +71,7 @@ def _fitting(
             if not fits:
                 refuse(
                     "signature_mismatch",
-                    f"{role} is {to_apply}: {label} is {shape}, operand is {operand}; {wanted} is wanted",
+                    f"{role} is {to_apply}: {label} is {shape}, operand is {operand}; expected {expected}",
                 )
     return [result.dtype for result in results if isinstance(result, Shape)]
 

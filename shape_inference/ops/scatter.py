@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from .. import dims
 from ..dims import array, same_type
-from ..indexing import IndexNames, check_index_map, check_left_out, check_pairs, check_vectors, merged, without
+from ..indexing import (
+    IndexNames,
+    check_excluded,
+    check_index_map,
+    check_pairs,
+    check_vectors,
+    merge_dimensions,
+    without,
+)
 from ..rules import infer, refuse
 from ..types import AnyShape, Dims, ProgramShape, Shape, TupleShape, array_shape
 from .reduction import accumulators
@@ -42,7 +50,7 @@ def scatter(
     check_vectors(_NAMES, indices, index_vector_dim)
     dims.dimensions("update_window_dims", update_window_dims, "updates", given[0], ascending=True)
     check_index_map(_NAMES, scatter_dims_to_operand_dims, index_vector_dim, indices, shape)
-    check_left_out(_NAMES, left_out, batching, indices_batching, scatter_dims_to_operand_dims, shape)
+    check_excluded(_NAMES, left_out, batching, indices_batching, scatter_dims_to_operand_dims, shape)
     check_pairs(_NAMES, batching, indices_batching, index_vector_dim, shape, indices)
     _ranks(shape, indices, given[0], update_window_dims, left_out, batching, index_vector_dim)
     kept = [dim for dim in range(shape.rank) if dim not in left_out and dim not in batching]
@@ -58,7 +66,7 @@ def _arrays(operands: Sequence[AnyShape], updates: Sequence[AnyShape]) -> tuple[
         refuse(
             "arity_mismatch",
             f"{len(operands) + 1 + len(updates)} arrays: {len(operands)} operands, scatter_indices and {len(updates)} "
-            f"updates; as many updates as operands, and at least 1, are wanted",
+            f"updates; expected as many updates as operands, and at least 1",
         )
     arrays, given = _alike("operand", operands), _alike("update", updates)
     for number, (left, right) in enumerate(zip(arrays, given, strict=True)):
@@ -105,7 +113,7 @@ def _extents(shape: Shape, indices: Shape, update: Shape, window: Dims, kept: li
                 f"{shape} is only {shape.dims[target]}",
             )
     sizes = [update.dims[dim] for dim in window]
-    for dim, (have, wanted) in enumerate(zip(update.dims, merged(window, sizes, places), strict=True)):
+    for dim, (have, wanted) in enumerate(zip(update.dims, merge_dimensions(window, sizes, places), strict=True)):
         if have != wanted:
             refuse(
                 "dimension_mismatch",

@@ -8,7 +8,8 @@ from functools import reduce
 from typing import Protocol
 
 from .. import dims
-from ..dims import MAX_ELEMENTS, array, dynamic_of, same_type, scalar
+from ..bounds import MAX_ELEMENTS
+from ..dims import array, dynamic_of, same_type, scalar
 from ..rules import infer, refuse
 from ..types import AnyShape, Dims, PrimitiveType, Shape, array_shape, s32
 
@@ -45,7 +46,7 @@ def _injective(attribute: str, dimensions: Dims, target: str, sizes: Dims) -> No
     """Refuse dimension numbers of the result that are out of range or repeated."""
     for dim in dimensions:
         if not 0 <= dim < len(sizes):
-            legal = dims.legal(len(sizes))
+            legal = dims.legal_dimensions(len(sizes))
             refuse(
                 "dimension_out_of_range",
                 f"{attribute} {list(dimensions)} names dimension {dim} of {target} {list(sizes)}; {legal}",
@@ -135,7 +136,8 @@ def check_collapse(operand: AnyShape, dimensions: Dims) -> Dims:
         if not 0 <= dim < shape.rank:
             refuse(
                 "dimension_out_of_range",
-                f"dimensions {list(dimensions)} names dimension {dim} of operand {shape}; {dims.legal(shape.rank)}",
+                f"dimensions {list(dimensions)} names dimension {dim} of operand {shape}; "
+                f"{dims.legal_dimensions(shape.rank)}",
             )
     if not dimensions:
         return shape.dims
@@ -143,8 +145,8 @@ def check_collapse(operand: AnyShape, dimensions: Dims) -> Dims:
     if dimensions != tuple(range(first, first + count)):
         refuse(
             "bad_order",
-            f"dimensions {list(dimensions)} are not consecutive in ascending order, and only such are collapsed",
-            "xb.transpose brings the dimensions into the order wanted",
+            f"dimensions {list(dimensions)} are not consecutive in ascending order, which collapse requires",
+            "xb.transpose changes the order of the dimensions",
         )
     return (*shape.dims[:first], math.prod(shape.dims[first : first + count]), *shape.dims[first + count :])
 
@@ -169,7 +171,7 @@ def reverse(operand: AnyShape, *, dimensions: Dims) -> Shape:
 @infer
 def concatenate(operands: Sequence[AnyShape], *, dimension: int) -> Shape:
     if not operands:
-        refuse("arity_mismatch", "0 operands, and at least 1 is wanted")
+        refuse("arity_mismatch", "expected at least 1 operand, got 0")
     shapes = [array(f"operands[{number}]", each) for number, each in enumerate(operands)]
     first = shapes[0]
     dims.dimension(f"dimension={dimension}", dimension, "operands[0]", first)
@@ -229,8 +231,8 @@ def _padded(shape: Shape, dim: int, padding: PaddingOf) -> int:
     if padded < 0:
         refuse(
             "negative_size",
-            f"padding low={low}, high={high}, interior={interior} makes dimension {dim} of operand {shape}, which is "
-            f"{size}, of size {padded}",
+            f"padding low={low}, high={high}, interior={interior} would give dimension {dim} of the operand, "
+            f"which is {size}, the size {padded}",
         )
     return padded
 

@@ -34,15 +34,15 @@ def _outside(shape: Shape, dim: int, start: int, limit: int, stride: int) -> Non
     if stride < 1:
         refuse(
             "non_positive",
-            f"stride {stride} of dimension {dim} of operand {shape}; at least 1 is wanted",
-            "xb.reverse runs backwards",
+            f"stride {stride} of dimension {dim} of operand {shape}; expected at least 1",
+            "xb.reverse reverses a dimension",
         )
     size = shape.dims[dim]
     at_limit = not 0 <= limit <= size
-    which, index, legal = ("limit", limit, f"0..{size}") if at_limit else ("start", start, f"0..{limit}")
+    which, index, expected = ("limit", limit, f"0..{size}") if at_limit else ("start", start, f"0..{limit}")
     refuse(
         "index_out_of_range",
-        f"{which}_indices[{dim}]={index} for dimension {dim} of operand {shape}, which is {size}; legal are {legal} "
+        f"{which}_indices[{dim}]={index} for dimension {dim} of operand {shape}, which is {size}; expected {expected} "
         f"(start {start}, limit {limit})",
     )
 
@@ -95,12 +95,12 @@ def _starts(operand: Shape, start_indices: Sequence[AnyShape]) -> None:
         refuse(
             "arity_mismatch",
             f"{len(arrays)} start_indices, and operand {operand} has rank {operand.rank}; "
-            f"one for each dimension is wanted, or one vector of {operand.rank}",
+            f"expected one for each dimension, or one vector of {operand.rank}",
         )
     for number, each in enumerate(arrays):
         name = f"start_indices[{number}]"
         if each.dims and len(arrays) > 1:
-            refuse("non_scalar", f"{name} is {each}, which is no scalar")
+            refuse("non_scalar", f"{name} is {each}; expected a scalar")
         integer(name, each)
         if each.dtype is not arrays[0].dtype:
             same_type("start_indices[0]", arrays[0], name, each)
@@ -110,7 +110,7 @@ def _vector(operand: Shape, starts: Shape) -> None:
     if starts.rank != 1:
         refuse(
             "rank_mismatch",
-            f"start_indices is {starts} of rank {starts.rank}; scalars or one vector, of rank 1, are wanted",
+            f"start_indices is {starts} of rank {starts.rank}; expected scalars, or one vector of rank 1",
         )
     if starts.dims[0] != operand.rank:
         refuse("dimension_mismatch", f"start_indices is {starts}, and operand {operand} has rank {operand.rank}")
@@ -120,9 +120,9 @@ def check_index(operand: Shape, dim: int, index: int) -> int:
     """A Python index of a dimension as a non-negative index."""
     size = operand.dims[dim]
     if not -size <= index < size:
-        legal = f"legal are {-size}..{size - 1}" if size else "it has no element"
+        expected = f"expected {-size}..{size - 1}" if size else "it has no elements"
         refuse(
-            "index_out_of_range", f"index {index} for dimension {dim} of operand {operand}, which is {size}; {legal}"
+            "index_out_of_range", f"index {index} for dimension {dim} of operand {operand}, which is {size}; {expected}"
         )
     return index % size
 
@@ -142,14 +142,14 @@ def check_span(operand: Shape, dim: int, span: builtins.slice) -> tuple[int, int
         if bound is not None and not _is_int(bound):
             refuse(
                 "invalid_attribute",
-                f"{given}: {bound!r} is no int",
+                f"{given}: {bound!r} is not an int",
                 "xb.dynamic_slice(x, starts, sizes) starts at a value; xb.set_dimension_size(x, n, dim) ends at one",
             )
     if span.step is not None and span.step < 1:
         refuse(
             "non_positive",
-            f"{given}: step {span.step}, and at least 1 is wanted",
-            f"xb.reverse(x, ({dim},)) runs backwards",
+            f"{given}: step {span.step}, expected at least 1",
+            f"xb.reverse(x, ({dim},)) reverses the dimension",
         )
     start, stop, step = span.indices(operand.dims[dim])
     return start, max(start, stop), step

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import dims
-from ..aliasing import Aliases, check_aliases
 from ..convolutions import ConvolutionDimensionNumbers
 from ..groups import Pairs, check_pairs
 from ..rules import infer, refuse
-from ..types import AnyShape, Shape, TokenShape, TupleShape, array_shape, compatible, leaves, u32
+from ..trees import leaves
+from ..types import AnyShape, Shape, TokenShape, TupleShape, array_shape, compatible, u32
 from ..types import token as a_token
 from ..windows import Window
 from .contraction import check_precision
+from .control_flow import Aliases, check_aliases
 
 
 @infer
@@ -115,19 +116,17 @@ def _context(payload: AnyShape) -> TupleShape:
 
 def _payload(name: str, shape: AnyShape) -> None:
     if any(not isinstance(leaf, Shape) for leaf in leaves(shape)):
-        refuse("not_array", f"{name} is {shape}, which holds a token; arrays are wanted")
+        refuse("not_array", f"{name} is {shape}, which contains a token; expected arrays")
 
 
 def _payload_of(origin: str, context: AnyShape) -> AnyShape:
     if not isinstance(context, TupleShape):
-        refuse("not_tuple", f"context is {context}; the context that {origin} gave is wanted")
+        refuse("not_tuple", f"context is {context}; expected the context of {origin}")
     if len(context) != 3 or context.elements[1:] != (array_shape(u32, ()), a_token):
-        refuse(
-            "signature_mismatch", f"context is {context}; the context (T, u32[], token[]) that {origin} gave is wanted"
-        )
+        refuse("signature_mismatch", f"context is {context}; expected the context (T, u32[], token[]) of {origin}")
     return context.elements[0]
 
 
 def _channel(channel_id: int) -> None:
     if channel_id < 0:
-        refuse("non_positive", f"channel_id={channel_id}, and no negative one is wanted")
+        refuse("non_positive", f"channel_id={channel_id}; expected a number that is not negative")

@@ -17,7 +17,7 @@ def tuple_(operands: Sequence[AnyShape]) -> TupleShape:
 @infer
 def get_tuple_element(operand: AnyShape, *, index: int) -> AnyShape:
     if not isinstance(operand, TupleShape):
-        refuse("not_tuple", f"operand is {operand}, which is no tuple")
+        refuse("not_tuple", f"operand is {operand}; expected a tuple")
     if not 0 <= index < len(operand):
         refuse("index_out_of_range", f"index={index}, and operand {operand} has {len(operand)} elements")
     return operand.elements[index]

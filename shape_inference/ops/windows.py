@@ -49,8 +49,8 @@ def select_and_scatter(
 ) -> Shape:
     shape, values = array("operand", operand), array("source", source)
     element = array_shape(shape.dtype, ())
-    dims.called_with("select", select, (element, element), "which picks between elements of the operand:")
-    dims.gives("select", select, array_shape(pred, ()), "and it says which of two stays:")
+    dims.check_call("select", select, (element, element), "which chooses between elements of the operand:")
+    dims.check_result("select", select, array_shape(pred, ()), "which says which of two elements is chosen:")
     check_window(window, shape.rank, f"operand {shape}")
     wanted = _shape(shape.dtype, places(window, shape.dims), shape.dynamic)
     if values.dims != wanted.dims:
@@ -59,7 +59,7 @@ def select_and_scatter(
     (dtype,) = accumulators(scatter, [values], [init_value], "scatter")
     dims.same_type("operand", shape, "source", values)
     if dtype is not shape.dtype:
-        refuse("signature_mismatch", f"scatter is {scatter}, and operand is {shape}: {element} is wanted throughout")
+        refuse("signature_mismatch", f"scatter is {scatter}, and operand is {shape}: expected {element} throughout")
     return shape
 
 
@@ -120,11 +120,11 @@ def _groups(lhs: Shape, rhs: Shape, numbers: ConvolutionDimensionNumbers, featur
     """Refuse group counts that do not divide features or batch, and input features unequal to those of the kernel."""
     for name, count in (("feature_group_count", features), ("batch_group_count", batches)):
         if count < 1:
-            refuse("non_positive", f"{name}={count}; at least 1 is wanted")
+            refuse("non_positive", f"{name}={count}; expected at least 1")
     if features > 1 and batches > 1:
         refuse(
             "invalid_attribute",
-            f"feature_group_count={features} and batch_group_count={batches}; one of them must be 1",
+            f"feature_group_count={features} and batch_group_count={batches}; expected 1 for one of them",
         )
     entering, batch = numbers.input_feature_dimension, numbers.input_batch_dimension
     leaving, inner = numbers.kernel_output_feature_dimension, numbers.kernel_input_feature_dimension
@@ -133,8 +133,8 @@ def _groups(lhs: Shape, rhs: Shape, numbers: ConvolutionDimensionNumbers, featur
         refuse(
             "dimension_mismatch",
             f"lhs {lhs} has {lhs.dims[entering]} input features (dimension {entering}), rhs {rhs} takes "
-            f"{rhs.dims[inner]} (dimension {inner}) in each group, and feature_group_count={features}: "
-            f"{rhs.dims[inner] * features} are wanted",
+            f"{rhs.dims[inner]} (dimension {inner}) in each group, and feature_group_count={features}; "
+            f"expected {rhs.dims[inner] * features}",
         )
     _divides("feature_group_count", features, "output feature", leaving, "rhs", rhs)
     _divides("batch_group_count", batches, "batch", batch, "lhs", lhs)

@@ -1,8 +1,7 @@
-"""A Chromium that is on the machine, without a network; the pages that the tests open."""
+"""The pages that the tests open, without a network."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,21 +11,6 @@ import pytest
 from . import pages
 
 Open = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Skipped where there is none: nothing is downloaded."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="the browser tests want Playwright: pip install playwright"
-    )
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if path is None:
-        pytest.skip("the browser tests want a Chromium on the PATH, and there is none")
-    with playwright.sync_playwright() as running:
-        found = running.chromium.launch(executable_path=path, args=["--disable-gpu", "--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="session")

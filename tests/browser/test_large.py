@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.browser.asking import until
 from tests.browser.conftest import Open
 
 STEPS = """() => {
@@ -21,7 +22,7 @@ def test_a_held_key_draws_once_a_frame(opened: Open) -> None:
       const press = n => new KeyboardEvent("keydown", {key: "j", repeat: n > 0, bubbles: true});
       for (let n = 0; n < 20; n++) document.body.dispatchEvent(press(n));
     }""")
-    page.wait_for_function("state.time === 21 && document.getElementById('clock').innerText.startsWith('step 21 ')")
+    until(page, "state.time === 21 && document.getElementById('clock').innerText.startsWith('step 21 ')")
     assert page.evaluate("drawn") == 2
 
 
@@ -59,7 +60,7 @@ def test_many_devices(opened: Open) -> None:
     assert page.is_visible("text=replica 100 >> nth=0")
     page.fill("#side input[type=number]", "200")
     page.keyboard.press("Enter")
-    page.wait_for_function("location.hash.split('&').includes('device=200')")
+    until(page, "location.hash.split('&').includes('device=200')")
     assert page.inner_text(".dev.on button") == "replica 200"
     assert page.locator("#lanes .ev").count() < 256 * 5
     page.keyboard.press("ArrowDown")

@@ -51,7 +51,7 @@ def test_a_lesson_is_done_question_by_question(page: Callable[..., Any], number:
         else:
             form.locator("input").fill("-12345 99")
             form.locator("input").press("Enter")
-            assert "Not so." in form.locator("output").text_content()
+            assert "Not quite." in form.locator("output").text_content()
             form.locator("input").fill(question["shown"])
             form.locator("button").first.click()
         assert form.get_attribute("class") == "right"
@@ -82,7 +82,7 @@ def test_without_javascript_the_lesson_can_be_read(browser: Any, tmp_path: Path)
     found = context.new_page()
     found.goto(file.as_uri())
     assert found.locator("noscript p").first.is_visible()
-    assert "JavaScript is off here" in found.locator("noscript p").first.inner_text()
+    assert "JavaScript is off, so" in found.locator("noscript p").first.inner_text()
     assert all(each.is_visible() for each in found.locator("form p").all())
     assert not any(each.is_visible() for each in found.locator("button, input").all())
     found.locator("details").first.locator("summary").click()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.asking import name, step
+from tests.browser.asking import name, step, until
 from tests.browser.conftest import Open
 
 
@@ -26,7 +26,7 @@ def test_keys(opened: Open) -> None:
         page.keyboard.press(key)
         assert step(page) == wanted, key
     page.keyboard.press("ArrowDown")
-    page.wait_for_function("location.hash.split('&').includes('device=1')")
+    until(page, "location.hash.split('&').includes('device=1')")
     page.keyboard.press("n")
     assert name(page).startswith("recv")
     page.keyboard.press("n")
@@ -54,7 +54,7 @@ def test_a_click_on_a_lane(opened: Open) -> None:
     sends = [number for number, text in enumerate(boxes.all_text_contents()) if "send.13" in text]
     boxes.nth(sends[2]).click()
     assert name(page) == "send.13"
-    page.wait_for_function("location.hash.split('&').includes('device=2')")
+    until(page, "location.hash.split('&').includes('device=2')")
 
 
 def test_a_click_on_a_box(opened: Open) -> None:
@@ -162,7 +162,7 @@ def test_collectives_are_bars_and_sends_are_arrows(opened: Open) -> None:
 def test_the_rule_the_attributes_and_the_source(opened: Open) -> None:
     page = opened("moved", "at=windows")
     text = page.inner_text("#side")
-    assert "reduce-window — The elements under each place of a sliding window" in text
+    assert "reduce-window — The elements at each position of a sliding window" in text
     assert "shapes N arrays of the same extents" in text
     assert "size=2x2" in text
     assert re.search(r"pages\.py:\d+ in program", text)
@@ -212,10 +212,11 @@ def test_the_picture_fills_its_room(opened: Open) -> None:
     for width, height in ((1400, 900), (1000, 620), (1800, 1200)):
         page.set_viewport_size({"width": width, "height": height})
         for _ in range(2):
-            page.wait_for_function(
+            until(
+                page,
                 """() => { const [host, svg] = ["#graph", "#graph > svg:not([style*=none])"].map(each =>
                   document.querySelector(each).getBoundingClientRect());
-                  return Math.abs(host.width - svg.width) < 1 && Math.abs(host.height - svg.height) < 1; }"""
+                  return Math.abs(host.width - svg.width) < 1 && Math.abs(host.height - svg.height) < 1; }""",
             )
             page.keyboard.press("v")
 

@@ -1,4 +1,4 @@
-"""The page of a program that is stuck: where each device stands, who waits for whom, the cause and the repair."""
+"""The page of a program that is stuck: where each device stands, who waits for whom, the cause and the fix."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def reason(page: Any, which: str) -> str:
         ("two", ["send", "send"], 2, 0, "both devices send before they post", "on device 1 move recv before send"),
         ("deadlock", ["send"] * 3, 3, 0, "send before they post", "move recv before send"),
         ("sending_ring", ["send.3"] * 4, 4, 0, "send before they post", "move recv.4 before send.3"),
-        ("crossed_pipeline", ["send.5", "recv-done.3"], 2, 0, "do not fit together", "recv.6 from recv-done.3"),
-        ("parameter_server", ["recv-done.3", "send.2", "recv-done.3"], 3, 0, "do not fit together", "untie one of"),
+        ("crossed_pipeline", ["send.5", "recv-done.3"], 2, 0, "do not match", "recv.6 depends on recv-done.3"),
+        ("parameter_server", ["recv-done.3", "send.2", "recv-done.3"], 3, 0, "do not match", "remove one of"),
         ("starved", ["sum", "batch"], 0, 1, "batch of replica 1 has no more items", "feed replica 1 as many items"),
-        ("parted", ["gradients", "gradients", "", "gradients"], 0, 3, "replica 2 has ended", "the same everywhere"),
+        ("parted", ["gradients", "gradients", "", "gradients"], 0, 3, "replica 2 has finished", "equal on all devices"),
     ],
 )
 def test_each_deadlock(
@@ -45,7 +45,7 @@ def test_each_deadlock(
     assert texts == nodes
     assert (edges(page).count(RED), edges(page).count(GREY)) == (cycle, victims)
     assert cause in reason(page, "cause")
-    assert repair in reason(page, "repair")
+    assert repair in reason(page, "fix")
     assert page.locator("#lanes .blocked").count() == len([each for each in stands if each])
     verdict = page.inner_text("#verdict")
     assert verdict.startswith("stopped: " if which in ("starved", "parted") else "deadlock: ")
@@ -66,7 +66,7 @@ def test_causes_are_red_and_victims_are_grey(opened: Open) -> None:
 def test_it_opens_where_the_devices_stand(opened: Open) -> None:
     page = opened("crossed_pipeline")
     assert name(page) == "send.5"
-    assert "device 0 stands here and waits for device 1" in page.inner_text("#side")
+    assert "device 0 is here and waits for device 1" in page.inner_text("#side")
     assert page.evaluate("document.querySelector('#graph .now').id") == "d0/first_stage/send.5"
     ids = page.eval_on_selector_all("#graph .shapes.stuck", "all => all.map(each => each.id)")
     assert sorted(ids) == ["d0/first_stage/send.5", "d1/second_stage/recv-done.3"]
@@ -75,14 +75,15 @@ def test_it_opens_where_the_devices_stand(opened: Open) -> None:
 
 
 def test_the_way_to_it_is_replayed(opened: Open) -> None:
-    """The reasons come first where it is stuck, the instruction before."""
+    """Where it is stuck, the devices come first, then the cause and the fix; before, the instruction."""
     page = opened("crossed_pipeline")
-    assert page.inner_text("#side").startswith("WHO WAITS FOR WHOM")
+    assert page.inner_text("#side").startswith("WHERE EACH DEVICE IS")
     page.keyboard.press("k")
     assert step(page) == 5
     assert name(page) == "tanh.4"
     assert page.inner_text("#side").startswith("tanh.4")
-    assert "WHO WAITS FOR WHOM" in page.inner_text("#side")
+    side = page.inner_text("#side")
+    assert side.index("WHERE EACH DEVICE IS") < side.index("CAUSE") < side.index("FIX") < side.index("WHO WAITS FOR")
 
 
 def test_the_verdict_in_full(opened: Open) -> None:
@@ -103,7 +104,7 @@ def test_many_devices_in_a_ring(opened: Open) -> None:
     page = opened("ring_of_ten")
     assert page.locator(".waits circle").count() == 10
     assert edges(page) == [RED] * 10
-    assert "and 9 more in the same way" in page.inner_text(".stands")
+    assert "and 9 more likewise" in page.inner_text(".stands")
 
 
 def test_a_program_that_is_refused_and_yet_runs(opened: Open) -> None:
@@ -111,7 +112,7 @@ def test_a_program_that_is_refused_and_yet_runs(opened: Open) -> None:
     page = opened("unlike")
     for key in ("Home", "End"):
         page.keyboard.press(key)
-        assert reason(page, "cause") == "on channel 1 send sends f32[8] and recv wants f32[4]"
+        assert reason(page, "cause") == "on channel 1 send sends f32[8] but recv expects f32[4]"
         assert page.inner_text("#side").startswith("CAUSE")
         assert "device 1  recv   channel 1, f32[4]" in page.inner_text(".report pre")
     assert page.inner_text("#verdict").startswith("error: on channel 1")

@@ -40,7 +40,7 @@ def test_copies_stand_once_and_causes_lead_to_what_states_them(opened: Open) -> 
     page.click(".tile:not(.on) button >> nth=2")
     assert page.inner_text(".tile.on .who button.on") == "2"
     page.click("#side .switch button >> nth=1")
-    assert page.inner_text("#side .dev.on button") == "device 2"
+    assert page.inner_text("#side .dev.on button") == "device 2 (a=0, b=2)"
     assert page.query_selector(".tile") is None
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import xbuild as xb
 from examples.gallery import programs as shown
+from tests.browser.asking import until
 from tests.browser.test_viewer import drawn
 from tests.pictures.test_views import chain, nested
 
@@ -118,7 +119,7 @@ def test_unfolding_by_keys_and_in_the_address(unfolding: Any) -> None:
     assert again.evaluate("[...root.opened.keys()]") == [LAYER]
     assert again.locator(f'[id="cluster_{LAYER}"]').count() == 1
     again.evaluate("location.hash = '#unfold=tower%2Fforward%2Flayer3'")
-    again.wait_for_function("root.opened.has('tower/forward/layer3')")
+    until(again, "root.opened.has('tower/forward/layer3')")
     assert again.evaluate("[...root.opened.keys()]") == ["tower/forward/layer3"]
     unfolding("#unfold=nothing,%E0%A4%A&fold=none")
 
@@ -164,6 +165,7 @@ def test_boxes_unfold_in_boxes(browser: Any, tmp_path: Path) -> None:
     page.close()
 
 
+@pytest.mark.slow
 def test_a_click_answers_in_a_tenth_of_a_second(browser: Any, tmp_path: Path) -> None:
     """In the page of 10,000 instructions, until all is laid out; the least of six: the machine may have other work."""
     file = tmp_path / "page.html"

@@ -132,13 +132,6 @@ REFUSALS = [
         ("-1", "1"),
     ),
     Refusal(
-        "iota-overflow",
-        lambda x: xb.ops.iota(x.builder, shape=xb.Shape(xb.f32, (2**40, 2**40)), iota_dimension=0),
-        ("f32[]",),
-        "overflow",
-        (str(2**40),),
-    ),
-    Refusal(
         "parameter-negative",
         lambda x: xb.ops.parameter(x.builder, number=-1, shape=xb.f32[2]),
         ("f32[]",),

@@ -187,7 +187,7 @@ REFUSALS = [
     refused("integers", "s32[]", "s32[]", xb.s32[2], "element_type_unsupported", "s32", form="normal"),
     refused("pred", "pred[]", "pred[]", xb.pred[2], "element_type_unsupported", "pred", form="normal"),
     refused("tuple", "f32[]", "f32[]", xb.TupleShape((xb.f32[2],)), "invalid_attribute", "shape"),
-    refused("negative", "f32[]", "f32[]", xb.f32[-2], "negative_size", "-2", "shape"),
+    refused("negative", "f32[]", "f32[]", xb.Shape(xb.f32, (-2,)), "negative_size", "-2", "shape"),
     refused("word", "f32[]", "f32[]", xb.f32[2], "invalid_attribute", "rng_uniform", form="poisson"),
     unread("short", "u64[1]", FRY_NAME, xb.u32[2], "dimension_mismatch", "1", "u64[2]"),
     unread("long", "u64[3]", FRY_NAME, xb.u32[2], "dimension_mismatch", "3", "u64[2]"),

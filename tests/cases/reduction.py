@@ -232,7 +232,7 @@ REFUSALS = [
         ONE,
         "signature_mismatch",
         "s32[]",
-        "(f32[], f32[]) -> f32[] is wanted",
+        "expected (f32[], f32[]) -> f32[]",
         to_apply=computed("(s32[], s32[])", "0"),
     ),
     refused("result", ONE, "signature_mismatch", "(f32[], f32[])", "f32[]", to_apply=computed(SCALARS, "0", "1")),
@@ -283,7 +283,7 @@ REFUSALS = [
         "signature_mismatch",
         "s32[]",
         "f32[2,3]",
-        "-> (f32[], s32[]) is wanted",
+        "expected (f32[], s32[], f32[], s32[]) -> (f32[], s32[])",
         to_apply=computed(PAIRS, "1", "0"),
     ),
     refused(
@@ -302,7 +302,7 @@ REFUSALS = [
         lambda x: xb.ops.reduce((), (), to_apply=computed("()"), dimensions=(), builder=x.builder),
         ("f32[2,3]",),
         "arity_mismatch",
-        ("0 operands",),
+        ("at least 1 operand, got 0",),
     ),
     *(
         Refusal(

@@ -671,7 +671,7 @@ REFUSALS = [
             ),
             ("concatenate-overflow", (f"f32[{2**62}]", f"f32[{2**62}]"), 0, "overflow", (str(2**63),)),
             ("concatenate-range", ("f32[2]", "f32[2]"), -2, "dimension_out_of_range", ("-2",)),
-            ("concatenate-scalars", ("f32[]", "f32[]"), 0, "dimension_out_of_range", ("rank 0 has no dimension",)),
+            ("concatenate-scalars", ("f32[]", "f32[]"), 0, "dimension_out_of_range", ("rank 0 has no dimensions",)),
             ("concatenate-tuple", ("f32[2]", "(f32[2])"), 0, "not_array", ("(f32[2])",)),
         )
     ),
@@ -686,7 +686,7 @@ REFUSALS = [
     *(
         refused(f"pad-{name}", xb.pad, operands, kind, *names, padding=padding)
         for name, operands, padding, kind, names in (
-            ("negative", ("f32[5]", "f32[]"), [(-3, -3)], "negative_size", ("low=-3", "of size -1")),
+            ("negative", ("f32[5]", "f32[]"), [(-3, -3)], "negative_size", ("low=-3", "which is 5", "the size -1")),
             ("interior", ("f32[5]", "f32[]"), [(0, 0, -1)], "negative_size", ("-1", "dimension 0")),
             ("type", ("f32[5]", "s32[]"), [(0, 0)], "element_type_mismatch", ("f32", "s32")),
             ("value", ("f32[5]", "f32[1]"), [(0, 0)], "non_scalar", ("f32[1]",)),
@@ -701,7 +701,7 @@ REFUSALS = [
         for name, operand, dim, kind, names in (
             ("below", "f32[2,3]", -3, "dimension_out_of_range", ("-3", "f32[2,3]", "0..1")),
             ("above", "f32[2,3]", 2, "dimension_out_of_range", ("2", "0..1")),
-            ("scalar", "f32[]", 0, "dimension_out_of_range", ("rank 0 has no dimension",)),
+            ("scalar", "f32[]", 0, "dimension_out_of_range", ("rank 0 has no dimensions",)),
             ("huge", f"f32[{2**31}]", 0, "overflow", (str(2**31), str(2**31 - 1))),
             ("tuple", "(f32[2])", 0, "not_array", ("(f32[2])",)),
             ("float", "f32[2]", 0.5, "invalid_attribute", ("dimension", "0.5")),

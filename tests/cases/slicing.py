@@ -295,7 +295,7 @@ REFUSALS = [
     update("starts", ("f32[10]", "f32[3]", "f32[]"), "element_type_unsupported", "integer"),
     update("too-few", ("f32[10,8]", "f32[3,3]", "s32[]"), "arity_mismatch", "1", "2"),
     update("tuple", ("f32[10]", "(f32[3])", "s32[]"), "not_array", "(f32[3])"),
-    refused("index-empty", lambda x: x[0], ("f32[0,8]",), "index_out_of_range", "it has no element"),
+    refused("index-empty", lambda x: x[0], ("f32[0,8]",), "index_out_of_range", "it has no elements"),
     *(
         refused(
             f"index-{name}",

@@ -10,9 +10,9 @@ from tests.exhaustive.generator import random_program
 from tests.exhaustive.model.judge import outcomes
 from tests.exhaustive.text import parsed
 from tests.support.random_programs import random_program as program_of
-from xbuild.checking import common_order
+from xbuild.checking import stages
 
-OWN = "each device has an order of its own"
+OWN = "the devices run different orders"
 
 
 def orders_of(verdict: xb.Verdict) -> set[object]:
@@ -39,6 +39,6 @@ def test_where_no_common_order_is_there_the_verdict_says_so_and_its_orders_run()
 def test_without_candidates_the_orders_stay_as_they_were_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search for a common order is needed: one program at least has one order for its devices by it alone."""
     with_it = [str(xb.check(program_of(seed).module)) for seed in range(380, 480)]
-    monkeypatch.setattr(common_order, "_candidates", lambda orders: iter(()))
+    monkeypatch.setattr(stages, "_common_candidates", lambda orders: iter(()))
     without = [str(xb.check(program_of(seed).module)) for seed in range(380, 480)]
     assert sum(OWN in each for each in without) > sum(OWN in each for each in with_it)

@@ -10,8 +10,7 @@ import xbuild as xb
 from tests.model.compare import disagreement
 from tests.model.generator import LARGE, SMALL, WIDE, random_program
 from tests.model.writer import written
-from xbuild.checking.deadlock.in_order_run import InOrderRun
-from xbuild.checking.deadlock.level_run import LevelRun
+from xbuild.checking.deadlock.level_run import InOrderRun, LevelRun
 
 
 def told(seeds: Iterable[int]) -> list[tuple[str, object]]:
@@ -25,6 +24,7 @@ def told(seeds: Iterable[int]) -> list[tuple[str, object]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [20_000, 20_100])
 def test_both_ways_tell_the_same(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seeds = range(first, first + 100)

@@ -18,9 +18,10 @@ def test_a_ring_that_sends_first() -> None:
     assert text.startswith(
         "deadlock: send.3 of devices 0-3 wait for each other in every order that this schedule allows"
     )
-    assert "stops at send.3   channel 1 -> device 1, f32[4]   examples/deadlocks/ring.py:14 in ring" in text
-    assert "cause   all devices of the cycle send before they post their own receive" in text
-    assert "repair  move recv.4 before send.3" in text
+    assert "stops at send.3   examples/deadlocks/ring.py:14 in ring\n" in text
+    assert "channel 1 -> device 1, f32[4]\n" in text
+    assert "cause  all devices of the cycle send before they post their own receive" in text
+    assert "fix    move recv.4 before send.3" in text
     inputs = [[np.full(4, device, np.float32)] for device in range(4)]
     with pytest.raises(Refused):
         execute(module, inputs)
@@ -32,11 +33,11 @@ def test_a_ring_that_sends_first() -> None:
     [
         (
             pipeline.program,
-            ["recv.6 from recv-done.3 on device 1", "send.10 from send.5 on device 0", "send_buffers=1"],
+            ["recv.6 depends on recv-done.3 on device 1", "send.10 depends on send.5 on device 0", "send_buffers=1"],
         ),
         (
             parameter_server.program,
-            ["device 2", "send.2 on device 1", "recv.12 from recv-done.3 on device 0", "parameter_server.py:16"],
+            ["device 2", "send.2 on device 1", "recv.12 depends on recv-done.3 on device 0", "parameter_server.py:16"],
         ),
     ],
 )
@@ -46,26 +47,27 @@ def test_tokens_that_tie_transfers_in_orders_that_do_not_fit(program: object, fa
     assert (verdict.kind, verdict.scope, verdict.findings[0].cause) == ("deadlock", "every", "TOKEN_ORDER")
     assert not unnamed(text, facts)
     assert "no schedule helps" in text
-    assert "repair  untie one of these" in text
+    assert "fix    remove one of these" in text
 
 
 def test_replicas_of_which_one_leaves_out_an_all_reduce() -> None:
     text = str(xb.check(data_parallel.program()))
     assert "if the predicate of conditional.20 differs between devices 0-3" in text
-    assert "compare.8 = (parameter.3 > 0)   decides conditional.20" in text
+    assert "compare.8 = (parameter.3 > 0)   examples/deadlocks/data_parallel.py:15 in step\n" in text
+    assert "decides conditional.20\n" in text
     report = data_parallel.main()
-    assert "devices 1 and 3 like device 0" in report
-    assert "devices 0 and 2 part after loss (collective 1 of both)" in report
-    assert "device 0  comes to gradients (all-reduce of add, f32[3], one group of all)" in report
-    assert "device 2  comes to no other collective with it" in report
-    assert "it took another branch of conditional.20 than true_computation" in report
-    assert "repair  make the predicate the same everywhere" in report
+    assert "devices 1 and 3  like device 0" in report
+    assert "devices 0 and 2 diverge after loss (collective 1 of both)" in report
+    assert "device 0  reaches gradients (all-reduce of add, f32[3], one group of all)" in report
+    assert "device 2  reaches no other collective with it" in report
+    assert "it took a branch of conditional.20 other than true_computation" in " ".join(report.split())
+    assert "fix    make the predicate equal on all devices" in report
 
 
 def test_a_replica_that_is_fed_an_item_less() -> None:
     report = infeed_loop.main()
     cause, victims = report.split("waiting because of it")
-    assert "device 1  stands at batch in while.20, trip 2" in cause
-    assert "device 0  stands at sum in while.20, trip 2" in victims
-    assert "cause   infeed batch of device 1 has no more items" in victims
-    assert "repair  feed device 1 as many items as the program asks for" in victims
+    assert "device 1  is at batch in while.20, trip 2" in cause
+    assert "device 0  is at sum in while.20, trip 2" in victims
+    assert "cause  the infeed batch of device 1 has no more items" in cause
+    assert "fix    feed device 1 as many items as the program reads" in cause

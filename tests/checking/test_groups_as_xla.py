@@ -54,7 +54,7 @@ CASES = [
 ]
 """Replicas, partitions, the op, its groups or pairs, and how many devices share out or give the result."""
 
-REFUSED = [("all-to-all", "{{0,1}}", 2, "invalid_group"), ("collective-permute", "{{0,1},{1,0}}", 1, "out of 0..0")]
+REFUSED = [("all-to-all", "{{0,1}}", 2, "invalid_group"), ("collective-permute", "{{0,1},{1,0}}", 1, "outside 0..0")]
 
 
 def text(replicas: int, partitions: int, opcode: str, ids: str, count: int) -> str:
@@ -90,3 +90,26 @@ def test_partitions_that_there_are_not(opcode: str, ids: str, count: int, words:
 def test_a_permutation_of_partitions_that_there_are_not_gives_zeros(ids: str) -> None:
     results = execute(xb.parse_hlo(text(2, 1, "collective-permute", ids, 1)), inputs(2))
     assert not any(result.any() for result in results)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "replicas", "kind"),
+    [("{0,3}", 3, "error"), ("{3,0}", 3, "error"), ("{0,1}", 3, "ok"), ("{0,1}", 1, "error"), ("{0,0}", 1, "ok")],
+)
+def test_pairs_beyond_all_devices_are_out_of_range_where_one_partition_ignores_others(
+    pairs: str, replicas: int, kind: str
+) -> None:
+    text = f"""HloModule m, replica_count={replicas}
+    ENTRY e {{ x = f32[4] parameter(0)
+      ROOT c = f32[4] collective-permute(x), channel_id=1, source_target_pairs={{{pairs}}} }}"""
+    verdict = xb.check(xb.parse_hlo(text))
+    assert verdict.kind == kind, verdict
+    assert [each.kind for each in verdict.findings] == ["device_out_of_range"] * (kind == "error")
+
+
+@pytest.mark.parametrize(("groups", "kind"), [("{{0},{1}}", "ok"), ("{{0},{7}}", "error")])
+def test_groups_beyond_all_devices_are_wrong_where_one_partition_ignores_others(groups: str, kind: str) -> None:
+    text = f"""HloModule m, replica_count=3
+    ENTRY e {{ x = f32[4] parameter(0)
+      ROOT c = f32[4] all-to-all(x), channel_id=1, replica_groups={groups}, dimensions={{0}} }}"""
+    assert xb.check(xb.parse_hlo(text)).kind == kind

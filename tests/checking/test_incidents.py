@@ -89,7 +89,7 @@ def test_two_of_sixty_four_ranks_have_another_order() -> None:
     verdict = xb.check(group)
     assert verdict.kind == "deadlock"
     assert not unnamed(str(verdict), PARTS)
-    assert "stand in different orders on these devices" in str(verdict)
+    assert "are in different orders on these devices" in str(verdict)
     assert len(str(verdict).splitlines()) < 20
     inputs = [[np.full(64, device, np.float32)] for device in range(64)]
     mended = xb.repaired(verdict)

@@ -18,12 +18,12 @@ from tests.model.generator import SCANS, WIDE, random_program
 from tests.model.programs import Decision, Op, Ops, Program
 from xbuild.checking.dataflow.decisions import Decisions
 from xbuild.checking.deadlock.levels import LevelStage
-from xbuild.checking.scenarios import candidates, domains, external_waits, scenarios, search, simulate, stage
-from xbuild.checking.scenarios.choices import Choice, Choices
+from xbuild.checking.scenarios import scenarios, search, simulate, stage
+from xbuild.checking.scenarios.scenarios import Choice, Choices
 
 Patch = tuple[Any, str, Any]  # an attribute of a module or class, and another value
 Check = Callable[[], xb.Verdict]
-NOT_ALL = "not all could be tried"
+NOT_ALL = "not all cases could be tried"
 
 
 @frozen(eq=False)
@@ -190,30 +190,30 @@ def _without_trips(choices: Choices) -> None:
 
 
 ONE = [(scenarios, "MOST_SCENARIOS", 1)]
-NOT_LISTED = [(candidates, "MOST_ORDERS", 0), (search, "MOST_STEPS", 20)]
+NOT_LISTED = [(search, "MOST_ORDERS", 0), (search, "MOST_STEPS", 20)]
 VAGUE = f"depends, {NOT_ALL}"
 
 ONE_STEP, MORE_STEPS = [(search, "MOST_STEPS", 1)], [(search, "MOST_STEPS", 3000)]
 Stage, Scenarios = stage.ScenarioStage, scenarios.Scenarios
 
 CASES = [
-    # choices.py
+    # scenarios.py: choices
     Case("one value is one choice", searched, (Decisions, "decider", nothing), "ok", "depends"),
     Case("values that a choice can take", one_or_two_trips, (Choice, "may_be", true), "ok", "depends"),
-    # domains.py
-    Case("thresholds", BUFFERED, (domains.Domains, "_thresholds", empty), "depends", "ok"),
+    # scenarios.py: domains
+    Case("thresholds", BUFFERED, (scenarios.Domains, "_thresholds", empty), "depends", "ok"),
     Case("known trip counts", COUNTED, (Choices, "__attrs_post_init__", _without_trips), "depends", VAGUE,
-         [(domains, "MOST_LOOPS", 0)], how),
-    Case("values by turns", TURNS, (domains, "BY_TURNS", ()), "depends", "deadlock"),
+         [(scenarios, "MOST_LOOPS", 0)], how),
+    Case("values by turns", TURNS, (scenarios, "BY_TURNS", ()), "depends", "deadlock"),
     # scenarios.py
     Case("scenarios of no order", HOPELESS, (Scenarios, "is_hopeless", false), "deadlock", "depends", MORE_STEPS),
     Case("starved whatever the decisions", STARVED, (Scenarios, "is_starved", false), "deadlock", "depends", ONE),
-    Case("devices that take items", random_program(38), (Scenarios, "asks", true), "ok", "depends"),
-    # candidates.py and search.py
-    Case("orders of the levels", searched, (candidates, "MOST_ORDERS", 0), "ok", "depends", ONE_STEP),
-    Case("orders of both", REORDERED, (candidates, "_merged", second), "True", "False", (), branch_orders),
+    Case("devices that take items", random_program(38), (Scenarios, "may_take_item", true), "ok", "depends"),
+    # search.py
+    Case("orders of the levels", searched, (search, "MOST_ORDERS", 0), "ok", "depends", ONE_STEP),
+    Case("orders of both", REORDERED, (search, "_merge_orders", second), "True", "False", (), branch_orders),
     Case("search", SEARCHED, (search.Search, "order", nothing), "depends", "error"),
-    Case("possible instructions first", SEARCHED, (search._Attempt, "_greedy", false), "depends", VAGUE,
+    Case("possible instructions first", SEARCHED, (search._Attempt, "_extend_greedily", false), "depends", VAGUE,
          [(search, "MOST_STEPS", 25)], how),
     Case("posting early", free_search, (search, "POSTING", frozenset()), "ok", "depends", NOT_LISTED),
     Case("completing late", free_search, (search, "COMPLETING", frozenset()), "ok", "depends", NOT_LISTED),
@@ -225,11 +225,11 @@ CASES = [
     Case("levels that fill buffers", FILLS, (LevelStage, "_fills_buffers", false), "deadlock", "ok"),
     Case("stops before all decisions", STUCK_AT_ONCE, (Stage, "_is_certain", False), "deadlock", "depends", ONE),
     Case("partners inside branches", MET_IN_BRANCH, (Stage, "_may_come", false), "depends", "deadlock", ONE),
-    Case("what was not tried", OPPOSITE, (Stage, "_is_whole", true), "depends", "deadlock", ONE),
+    Case("what was not tried", OPPOSITE, (Stage, "_is_decided", true), "depends", "deadlock", ONE),
     Case("external waits that were simulated", one_or_two_trips, (Stage, "_is_simulated", false), "ok", "depends"),
     # external_waits.py
-    Case("infeeds", one_infeed, (external_waits, "_infeeds", empty), "depends", "ok"),
-    Case("callbacks", with_callback, (external_waits, "_callbacks", empty), "depends", "ok"),
+    Case("infeeds", one_infeed, (stage, "_infeed_findings", empty), "depends", "ok"),
+    Case("callbacks", with_callback, (stage, "_callback_findings", empty), "depends", "ok"),
 ]  # fmt: skip
 SMALL = [case for case in CASES if isinstance(case.program, Program) and case.program is not HOPELESS]
 

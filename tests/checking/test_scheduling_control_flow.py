@@ -121,7 +121,7 @@ def test_a_collective_that_only_one_branch_reaches() -> None:
     verdict = xb.check(module)
     assert verdict.kind == "deadlock"
     assert verdict.findings[0].cause == "MISSING_MEMBER"
-    assert "device 1 never comes to all-reduce" in str(verdict)
+    assert "device 1 never reaches all-reduce" in str(verdict)
     with pytest.raises(Stopped):
         execute(module, [[[1.0, 2.0]]] * 2, check=False)
 

@@ -19,6 +19,7 @@ def test_the_verdict_is_the_outcome(first: int) -> None:
     assert not wrong, text
 
 
+@pytest.mark.slow
 def test_programs_of_every_kind_are_among_them() -> None:
     counts, _ = compare(range(400))
     forms = [f"{style} {order}" for style in ("SPMD", "MPMD") for order in ("given", "free")]

@@ -15,12 +15,12 @@ from tests.model.compare import disagreement
 from tests.model.programs import Ops, Program
 from tests.model.writer import written
 from xbuild.checking.dataflow.decisions import Decisions
-from xbuild.checking.deadlock import wait_graph
-from xbuild.checking.deadlock.level_run import Context
+from xbuild.checking.deadlock import level_run
+from xbuild.checking.deadlock.level_run import LevelContext
 from xbuild.checking.deadlock.levels import LevelStage
 from xbuild.checking.model.program import program_of
-from xbuild.checking.scenarios.event_counts import is_short_by_counts
 from xbuild.checking.scenarios.scenarios import Scenarios
+from xbuild.checking.scenarios.simulate import is_short_by_counts
 from xbuild.checking.structure.collective_matching import collective_identities
 from xbuild.checking.structure.transfers import match_transfers
 from xbuild.properties.effects import DONE_OF, MEETS, START_OF
@@ -69,19 +69,19 @@ def test_the_run_states_its_rules_by_itself() -> None:
 
 # Two devices of which one waits for ever by one rule: without the rule each part of the check lets them pass.
 
-Part = Callable[[Context], bool]
+Part = Callable[[LevelContext], bool]
 
 
-def _stops_in_a_level(world: Context) -> bool:
+def _stops_in_a_level(world: LevelContext) -> bool:
     return bool(LevelStage(world, Decisions(world.program)).stuck)
 
 
-def _stops_in_a_scenario(world: Context) -> bool:
+def _stops_in_a_scenario(world: LevelContext) -> bool:
     scenarios = Scenarios(world, Decisions(world.program))
     return not all(scenarios.ends(world, each) for each in scenarios.enumerated)
 
 
-def _is_short_of_events(world: Context) -> bool:
+def _is_short_of_events(world: LevelContext) -> bool:
     return is_short_by_counts(world, Decisions(world.program))
 
 
@@ -102,8 +102,8 @@ def without(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     kind: EventKind = request.param
     awaited = kind.awaits
     object.__setattr__(kind, "awaits", None)
-    rules = {opcode: wait_graph._adder(EVENTS[each]) for opcode, each in KINDS.items()}
-    monkeypatch.setattr(wait_graph, "_ADDERS", rules)
+    rules = {opcode: level_run._adder_of(EVENTS[each]) for opcode, each in KINDS.items()}
+    monkeypatch.setattr(level_run, "_ADDERS", rules)
     yield kind
     object.__setattr__(kind, "awaits", awaited)
 
@@ -118,9 +118,9 @@ CASES = [
 ]
 
 
-def world_of(program: Program) -> Context:
+def world_of(program: Program) -> LevelContext:
     whole = program_of(written(program).module)
-    return Context(whole, match_transfers(whole)[0], collective_identities(whole))
+    return LevelContext(whole, match_transfers(whole)[0], collective_identities(whole))
 
 
 @pytest.mark.parametrize(("kind", "program", "part"), CASES)
@@ -141,6 +141,6 @@ def test_an_infeed_of_the_empty_tuple_takes_no_item() -> None:
     xb.ops.infeed(xb.after_all(builder=builder), shape=TupleShape())
     module = xb.Module("empty", builder.build(x))
     program = program_of(module)
-    world = Context(program, match_transfers(program)[0], collective_identities(program), infeed={0: 0})
+    world = LevelContext(program, match_transfers(program)[0], collective_identities(program), infeed={0: 0})
     assert not any(part(world) for part in IN_ORDER)
     assert xb.check(module, infeed=[0]).kind == "ok"

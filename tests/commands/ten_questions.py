@@ -19,19 +19,19 @@ PROGRAM = "examples/transformer_step.py"
 KEPT = ("step", "unstable", "left_out")
 QUESTIONS = (
     ("Where does the first NaN come from?", "xbuild trace runs/unstable",
-     "The way back from the first NaN, element by element: the scores are so large that exp gives infinity."),
-    ("Which device differs, and where does it begin?", "xbuild trace runs/left_out --differ",
-     "Of eight devices one is left out of a sum of gradients; from there on its weights are its own."),
+     "Trace the first NaN back, element by element: the scores are so large that exp returns infinity."),
+    ("Which device differs, and where does the difference start?", "xbuild trace runs/left_out --differ",
+     "One of eight devices is left out of a sum of gradients; from then on, its weights differ."),
     ("Why is this number what it is?", "xbuild trace runs/step --of new_scale --element 3",
      "One element of the new weights, with the numbers that it was computed from, two ops back."),
     ("Why does it have this shape?", f"xbuild explain {PROGRAM}:step --of all-gather.93",
      "The shape in numbers, the line, the users, what it depends on, the type on the mesh."),
     ("Who waits for whom?", f"xbuild check {PROGRAM}:crossed",
-     "A variant in which device 5 sums two gradients in the other order, refused before it runs."),
-    ("What mends it?", f"xbuild check {PROGRAM}:crossed --repair runs/mended",
-     "The repair that the report tells, written as programs that run."),
+     "A variant in which device 5 sums two gradients in the opposite order. It is refused before it runs."),
+    ("How can it be fixed?", f"xbuild check {PROGRAM}:crossed --repair runs/fixed",
+     "The fix from the report, written as programs that run."),
     ("Who made this instruction?", f"xbuild why {PROGRAM}:step dot.38.vjp",
-     "Of which instruction it is the derivative, and the line of that one."),
+     "The instruction whose derivative it is, and that instruction's line."),
     ("What changed between these two programs?", f"xbuild diff {PROGRAM}:step {PROGRAM}:unstable",
      "The step, and its variant with large scores."),
     ("Which device sent this?", "xbuild trace runs/step --of all-gather.93 --element 0,2,40 --device 0 --depth 1",
@@ -42,9 +42,9 @@ QUESTIONS = (
 
 HEAD = """# Ten questions to a training step
 
-Each is answered by one command. The program is [examples/transformer_step.py](../examples/transformer_step.py): the
-loss of a transformer block on eight devices (a mesh of 4 by 2), its gradients, and new weights; and three variants of
-it, each with a fault. Three runs were kept before:
+One command answers each. The program is [examples/transformer_step.py](../examples/transformer_step.py): the
+loss of a transformer block on eight devices (a mesh of 4 by 2), its gradients, and new weights. It has three variants,
+each with a fault. First record three runs:
 
     xbuild run examples/transformer_step.py:step --random 0 --trace runs/step
     xbuild run examples/transformer_step.py:unstable --random 0 --trace runs/unstable

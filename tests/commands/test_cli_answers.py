@@ -14,7 +14,7 @@ import pytest
 import xbuild as xb
 from tests.commands.command_line import usage, xbuild
 from xbuild.cli import main
-from xbuild.cli.support.candidates import instructions, targets, words
+from xbuild.cli.candidates import instructions, targets, words
 
 DEPENDS = """
 HloModule m, replica_count=2
@@ -54,7 +54,7 @@ def test_differ(kept: Path) -> None:
     assert xbuild("trace", kept, "--differ", "--apart", "parameter.1", "--apart", "parameter.2").exit_code == 0
     assert "has no such parameter; it has parameter.1" in usage(xbuild("trace", kept, "--differ", "--apart", "y"))
     assert usage(xbuild("trace", kept, "--apart", "y")) == "--apart has no effect without --differ"
-    assert "takes neither --of" in usage(xbuild("trace", kept, "--differ", "--of", "new"))
+    assert "omit --of, --devices and OTHER" in usage(xbuild("trace", kept, "--differ", "--of", "new"))
 
 
 def test_element(kept: Path) -> None:
@@ -63,8 +63,8 @@ def test_element(kept: Path) -> None:
     assert [line.split()[0] for line in lines[1:]] == ["1.", "3."]
     across = xbuild("trace", kept, "--of", "all-reduce.7", "--element", "0").stdout
     assert all(f"on device {n}" in across for n in range(4))
-    assert "an index for each dimension is wanted" in usage(xbuild("trace", kept, "--of", "new", "--element", "2"))
-    assert "is for the values of one instruction" in usage(xbuild("trace", kept, "--element", "0"))
+    assert "expected an index for each dimension" in usage(xbuild("trace", kept, "--of", "new", "--element", "2"))
+    assert "applies to the values of one instruction" in usage(xbuild("trace", kept, "--element", "0"))
 
 
 def test_strict_makes_depends_fail(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_program_without_a_schedule_is_mended(name: str, tmp_path: Path) -> No
     folder = tmp_path / "mended"
     refused = xbuild("check", f"examples/deadlocks/{name}.py:program", "--repair", folder)
     assert refused.exit_code == 1
-    assert "got tokens of their own" in refused.stderr
+    assert "now have tokens of their own" in refused.stderr
     assert xbuild("check", folder).stdout.startswith("ok: the given schedule runs to its end")
     assert xbuild("run", folder, "--random", "0").exit_code == 0
 
@@ -99,8 +99,8 @@ def test_explain_an_instruction() -> None:
     assert "shape       dimension 0: 4, which dynamic_slice_sizes states, of 16 of" in text
     assert "made by     examples/ring.py:" in text
     assert "has no instruction %nothing" in usage(xbuild("explain", "examples/ring.py:program", "--of", "nothing"))
-    assert "with --of NAME it is a program" in usage(xbuild("explain", "examples/ring.py:program"))
-    assert usage(xbuild("explain", "dot", "--json")).startswith("--json is for an instruction of a program")
+    assert "add --of NAME to explain its instruction NAME" in usage(xbuild("explain", "examples/ring.py:program"))
+    assert usage(xbuild("explain", "dot", "--json")).startswith("--json applies to an instruction of a program")
 
 
 @pytest.mark.parametrize("name", main.commands)
@@ -137,15 +137,16 @@ def test_candidates(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_completion_in_bash() -> None:
+    """The function gives what was typed since bash's last word began, and the rest of the candidate."""
     script = xbuild("completion", "bash").stdout
     assert "complete -o nosort -F _xbuild_completion xbuild" in script
     for shell in ("zsh", "fish"):
         assert "_XBUILD_COMPLETE" in xbuild("completion", shell).stdout
     folder = str(Path(sys.executable).parent)
     typed = "xbuild show examples/ring.py:pr"
-    tried = (
-        f"{script}\nCOMP_LINE='{typed}' COMP_POINT={len(typed)}\n_xbuild_completion xbuild\necho \"${{COMPREPLY[@]}}\""
-    )
+    tried = f"{script}\nCOMP_LINE='{typed}' COMP_POINT={len(typed)}\n_xbuild_completion xbuild pr\n"
     environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", tried], capture_output=True, text=True, env=environment)
-    assert done.stdout.strip().endswith("program"), done.stderr
+    done = subprocess.run(
+        ["bash", "-c", f'{tried}echo "${{COMPREPLY[@]}}"'], capture_output=True, text=True, env=environment
+    )
+    assert done.stdout == "program\n", done.stderr

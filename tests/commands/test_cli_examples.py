@@ -21,19 +21,22 @@ def test_each_example_is_listed_with_a_sentence_and_its_extras() -> None:
     assert not {"extras", "gallery"} & found.keys()
     assert all(each.sentence.endswith((".", "`.")) or ":" in each.sentence for each in found.values())
     assert {name: each.extras for name, each in found.items() if each.extras} == {
-        "digits": ("demo",), "notebook": ("test",), "shard_map": ("xla",), "tpu_digits": ("demo",),
-        "two_processes": ("xla",),
+        "digits": ("demo",), "miscompiled": ("xla",), "notebook": ("test",), "shard_map": ("xla",),
+        "tpu_digits": ("demo",), "two_processes": ("xla",),
     }  # fmt: skip
     listed = CliRunner().invoke(main, ["examples"])
     assert listed.exit_code == 0
     assert "ring                        All-reduce as a ring of send and recv" in listed.output
-    assert "(wants 'xbuild-hlo[xla]')" in listed.output
+    assert "(needs 'xbuild-hlo[xla]')" in listed.output
 
 
 def test_copies_run_and_are_targets(tmp_path: Path) -> None:
     made = CliRunner().invoke(main, ["examples", "--copy", str(tmp_path / "here")])
     folder = tmp_path / "here" / "examples"
-    assert (made.exit_code, made.output) == (0, f"{folder}: {sum(p.is_file() for p in folder.rglob('*'))} files\n")
+    assert (made.exit_code, made.output) == (
+        0,
+        f"wrote {folder}: {sum(p.is_file() for p in folder.rglob('*'))} files\n",
+    )
     assert not (folder / "gallery").exists()
     assert not [*folder.rglob("__pycache__")]
     assert [path.name for path in folder.parent.iterdir()] == ["examples"]
@@ -68,4 +71,4 @@ def test_a_demo_without_its_extra_says_so() -> None:
     code = "import sys; sys.modules['rich'] = None; from xbuild.cli import main; main(['demo'])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == "this example wants rich, which is not installed: pip install 'xbuild-hlo[demo]'\n"
+    assert done.stderr == "this example needs rich, which is not installed: pip install 'xbuild-hlo[demo]'\n"

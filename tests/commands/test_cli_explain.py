@@ -17,19 +17,21 @@ from xbuild.reference.explanations import EXPLANATIONS
 @pytest.mark.usefixtures("folder")
 def test_viz() -> None:
     assert xbuild("viz", "programs.py:summed").stdout.startswith("summed\n├─ P x")
-    assert xbuild("viz", "programs.py:summed", "-o", "out.dot").stdout == "out.dot\n"
+    assert xbuild("viz", "programs.py:summed", "-o", "out.dot").stdout == "wrote out.dot\n"
     assert Path("out.dot").read_text().startswith("digraph")
-    assert usage(xbuild("viz", "programs.py:summed", "-o", "out.gif")).startswith("'out.gif' is no picture; a name")
+    assert usage(xbuild("viz", "programs.py:summed", "-o", "out.gif")).startswith(
+        "'out.gif': expected a name that ends in one of"
+    )
 
 
 @pytest.mark.usefixtures("folder")
 def test_viz_without_an_engine_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    from xbuild.pictures.formats import engine
+    from xbuild.pictures import graphviz
 
     def missing(*_: str) -> list[str]:
-        raise engine.DrawingError("no layout engine is here")
+        raise graphviz.DrawingError("no layout engine is here")
 
-    monkeypatch.setattr(engine, "_command", missing)
+    monkeypatch.setattr(graphviz, "_command", missing)
     result = xbuild("viz", "programs.py:summed", "-o", "out.png")
     assert result.exit_code == 1
     assert result.stderr == "no layout engine is here\n"
@@ -68,7 +70,7 @@ def test_why_an_instruction_is_there(tmp_path: Path) -> None:
     for style in ("short", "full"):
         path.write_text(xb.Module("m", gradient).to_hlo(style=style))
         said = xbuild("why", str(path), "tanh.2.vjp").stdout
-        assert "takes cotangents back through tanh.2 = f32[3]" in said
+        assert "propagates cotangents back through tanh.2 = f32[3]" in said
         assert "used by tanh.2.vjp.1" in said
     assert usage(xbuild("why", str(path), "tanh.9")).endswith("has no instruction %tanh.9; `xbuild show` prints them")
 
@@ -76,7 +78,7 @@ def test_why_an_instruction_is_there(tmp_path: Path) -> None:
 def test_explain_a_kind() -> None:
     assert xbuild("explain", "self_send").stdout == "self_send: A device sends to itself.\n"
     assert usage(xbuild("explain", "self_sent")).endswith(
-        "neither an op nor another word that is known; did you mean 'self_send'?"
+        "neither an op nor another known word; did you mean 'self_send'?"
     )
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from shape_inference import PRIMITIVES, PrimitiveType
 from tests.commands.command_line import usage, xbuild
-from xbuild.files import arguments as inputs
-from xbuild.files import results
+from xbuild.files import arrays
+from xbuild.files import arrays as inputs
 
 
 def test_run_from_and_to_files(folder: Path) -> None:
@@ -57,10 +57,10 @@ def test_run_with_random_arguments_is_repeatable() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "the program has parameters: --inputs FILE.npz or --random SEED is wanted"),
-        (("--inputs", "in.npz", "--random", 1), "--inputs and --random are both given; one is wanted"),
+        ((), "the program has parameters: use --inputs FILE.npz or --random SEED"),
+        (("--inputs", "in.npz", "--random", 1), "--inputs and --random exclude each other: use one of them"),
         (("--inputs", "in.npz"), "argument 1 of device 0, f32[3], is missing: neither d0_arg1 nor arg1 is among arg0"),
-        (("--inputs", "programs.py"), "'programs.py' is no npz file of arrays, as numpy.savez"),
+        (("--inputs", "programs.py"), "'programs.py' is not an npz file of arrays, as numpy.savez"),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -99,7 +99,7 @@ def test_run_stops_at_a_limit_with_the_report(limit: tuple[object, ...]) -> None
 def test_run_stops_at_a_limit_of_bytes() -> None:
     result = xbuild("run", "programs.py:total", "--random", 0, "--max-bytes", 4)
     assert result.exit_code == 1
-    assert "would take 12 bytes, the limit is 4" in result.stderr
+    assert "would take 12 bytes; the limit is 4" in result.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
@@ -126,9 +126,9 @@ def test_run_that_is_interrupted_says_where_it_stands() -> None:
 @pytest.mark.parametrize("dtype", PRIMITIVES.values(), ids=str)
 def test_every_type_goes_through_a_file(dtype: PrimitiveType, tmp_path: Path) -> None:
     shape = dtype[2, 3]
-    ((value,),) = results.random_arguments(1, [[shape]])
+    ((value,),) = arrays.random_arguments(1, [[shape]])
     assert (value.shape, value.dtype) == ((2, 3), dtype.dtype)
-    results.write_results(tmp_path / "out.npz", [value], [shape])
+    arrays.write_results(tmp_path / "out.npz", [value], [shape])
     with np.load(tmp_path / "out.npz") as out:
         (key,) = out.files
         np.savez(tmp_path / "in.npz", **{key.replace("out", "arg"): out[key]})
@@ -146,6 +146,6 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(np.lib.format, "write_array", fails)
     with pytest.raises(KeyboardInterrupt):
-        results.write_results(target, [np.zeros(2)], [PRIMITIVES["f64"][2]])
+        arrays.write_results(target, [np.zeros(2)], [PRIMITIVES["f64"][2]])
     assert os.listdir(tmp_path) == ["out.npz"]
     assert target.read_bytes() == b"old"

@@ -11,7 +11,9 @@ from click.testing import CliRunner
 
 import xbuild as xb
 from xbuild.cli import main
-from xbuild.cli.shard import beside
+from xbuild.cli.shard import complete_target
+
+BLOCK_TARGET = f"{Path(__file__).parents[2] / 'examples/sharding/block.py'}:tensor"
 
 TEXT = """HloModule m
 relu { p = f32[8,6] parameter(0)  ROOT m = f32[8,6] negate(p) }
@@ -43,18 +45,19 @@ def said(*arguments: str) -> str:
 
 def test_each_value_has_its_sharding_and_cause(target: str) -> None:
     lines = said(target).splitlines()
-    assert lines[0] == "m: mesh x=2 x y=2, 10 arrays, 10 of them cut"
-    rows = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[2:12] if line}
+    assert lines[0].startswith(("partitioned: ", "not partitioned: "))
+    start = lines.index("m: mesh x=2 x y=2, 10 arrays, 10 sharded")
+    rows = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[start + 2 :]}
     assert rows["a"] == "f32[8,4] [{x}, {y}] stated"
     assert rows["b"] == "f32[4,6] [{y}, {}] from a, by dot y (level 3)"
     assert rows["m"].startswith("relu f32[8,6] [{y}, {}] from c")
-    assert "resharded, since values do not fit each other (2)" in lines
+    assert "resharded because shardings conflict (2)" in lines
     assert any(line.startswith("  dot %y has factor i") for line in lines)
 
 
 def test_explanations_and_text(target: str) -> None:
     told = said(target, "--explain", "y")
-    assert told.startswith("%y f32[8,6] is [{y}, {}]: it came from other values")
+    assert told.startswith("%y f32[8,6] is [{y}, {}]: its axes propagated from other values")
     assert "m.hlo:7 in e" in told
     assert xb.parse_hlo(said(target, "--hlo")).entry["y"].annotations["sharding"]
     whole = said(target, "--strategy", "dialect", "--explain", "k")
@@ -101,7 +104,7 @@ ENTRY e {{
 def test_what_partitioning_inserts_is_told(products: list[str]) -> None:
     told, found = said(products[0]), json.loads(said(products[0], "--json"))["partitioned"]
     parts = xb.shard.partition(xb.parse_hlo(Path(products[0]).read_text(), products[0]))
-    assert "partitioned: 2 collectives inserted, 112 B sent by a device" in told
+    assert "partitioned: 2 collectives inserted; a device sends 112 B" in told
     assert [each["reason"] for each in found["communications"]] == [each.reason for each in parts.communications]
     assert all(each.reason in " ".join(told.split()) for each in parts.communications)
     first = found["communications"][0]
@@ -127,7 +130,7 @@ def test_shardings_stand_side_by_side(products: list[str]) -> None:
 def test_several_targets_stand_behind_one_option(products: list[str]) -> None:
     block = str(Path(__file__).parents[2] / "examples" / "sharding" / "block.py")
     lines = said(f"{block}:data", "--compare", "tensor", "sequence", "full").splitlines()
-    assert lines[0].split() == ["of", "a", "device", "data", "tensor", "sequence", "full"]
+    assert lines[0].split() == ["per", "device", "data", "tensor", "sequence", "full"]
     assert lines[2].split() == ["collectives", "0", "2", "2", "6"]
     assert said(f"{block}:data", "--compare", "tensor", "--compare", "full").splitlines()[0].split()[-1] == "full"
     fixed, rule = (json.loads(said(products[0], "--compare", products[1], "--json", "--strategy", each))
@@ -138,16 +141,16 @@ def test_several_targets_stand_behind_one_option(products: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("b.hlo",), "b.hlo is a second target, and without --compare one is wanted"),
-        (("--compare",), "--compare puts TARGET beside others, and none is given"),
-        (("b.hlo", "--compare", "--explain", "y"), "--compare and --explain are both given"),
-        (("b.hlo", "--compare", "--hlo"), "--compare and --hlo are both given"),
-        (("--partitioned", "--explain", "y"), "--explain and --partitioned are both given"),
-        (("--hlo", "--json"), "--json and --hlo are both given"),
+        (("b.hlo",), "b.hlo is a second target: use --compare to compare it with"),
+        (("--compare",), "--compare needs other targets: xbuild shard A --compare B C"),
+        (("b.hlo", "--compare", "--explain", "y"), "--compare and --explain exclude each other"),
+        (("b.hlo", "--compare", "--hlo"), "--compare and --hlo exclude each other"),
+        (("--partitioned", "--explain", "y"), "--explain and --partitioned exclude each other"),
+        (("--hlo", "--json"), "--json and --hlo exclude each other"),
         (("--theme", "dark"), "--theme has no effect without -o FILE"),
-        (("-o", "p.svg", "--json"), "--output and --json are both given"),
-        (("-o", "p.png", "--explain", "y"), "tiles are drawn as svg, html or txt, not as png"),
-        (("-o", "p.doc"), "'p.doc' is no picture"),
+        (("-o", "p.svg", "--json"), "--output and --json exclude each other"),
+        (("-o", "p.png", "--explain", "y"), "tiles can be drawn as svg, html or txt, not as png"),
+        (("-o", "p.doc"), "'p.doc': expected a name that ends in one of"),
     ],
 )
 def test_ways_that_exclude_each_other(products: list[str], arguments: tuple[str, ...], told: str) -> None:
@@ -181,7 +184,11 @@ def test_of_very_many_tiles_a_corner_is_drawn() -> None:
 
 
 def test_a_name_to_compare_is_of_the_same_file() -> None:
-    assert [beside("m.py:one", each) for each in ("two", "n.py:two", "n.hlo")] == ["m.py:two", "n.py:two", "n.hlo"]
+    assert [complete_target("m.py:one", each) for each in ("two", "n.py:two", "n.hlo")] == [
+        "m.py:two",
+        "n.py:two",
+        "n.hlo",
+    ]
 
 
 def test_specs_with_a_mesh_annotate_by_name_and_number() -> None:
@@ -192,7 +199,7 @@ def test_specs_with_a_mesh_annotate_by_name_and_number() -> None:
     assert str(again.entry.root.annotations["sharding"]) == "{mesh['data'=2], [{}, {'data'}]}"
     for key, spec, on, message in [
         (0, xb.P("data"), None, "no mesh says how many devices"),
-        (3, xb.P("data"), mesh, "none is number 3"),
+        (3, xb.P("data"), mesh, "got parameter number 3"),
         (0, xb.P("model"), mesh, "model"),
         (0, xb.P(None, None, "data"), mesh, "3 entries"),
     ]:
@@ -203,7 +210,9 @@ def test_specs_with_a_mesh_annotate_by_name_and_number() -> None:
 def test_a_collective_that_was_not_inserted_is_named(products: list[str]) -> None:
     parts = xb.shard.partition(xb.parse_hlo(Path(products[0]).read_text()))
     assert xb.shard.explain(parts, "all-gather.2") == parts.communications[1]
-    with pytest.raises(xb.XbuildError, match="no value 'q', and no collective of this name was inserted: all-gather"):
+    with pytest.raises(
+        xb.XbuildError, match="no value 'q', and no such collective was inserted; inserted were all-gather"
+    ):
         xb.shard.explain(parts, "q")
 
 
@@ -213,3 +222,27 @@ def test_the_page_on_shardings_runs() -> None:
     test = doctest.DocTestParser().get_doctest(text, {}, "sharding.md", str(page), 0)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     assert runner.run(test).failed == 0
+
+
+def test_top_lists_the_largest_arrays_and_the_longest_collectives() -> None:
+    whole, part = said(BLOCK_TARGET), said(BLOCK_TARGET, "--top", "1")
+    assert "more; --all shows them" in part
+    assert "more values; --all shows them" in part
+    assert part.splitlines()[0] == whole.splitlines()[0]
+    assert len(part.splitlines()) < len(said(BLOCK_TARGET, "--all").splitlines()) / 2
+    assert said(BLOCK_TARGET, "--top", "1000") == said(BLOCK_TARGET, "--all")
+    facts = json.loads(said(BLOCK_TARGET, "--top", "2", "--json"))
+    assert len(facts["values"]) == 2
+    every = json.loads(said(BLOCK_TARGET, "--json"))
+    sizes = {
+        row["name"]: xb.parse_hlo(f"ENTRY e {{ ROOT x = {row['shape']} parameter(0) }}") for row in every["values"]
+    }
+    bytes_of = {name: module.entry.root.shape.bytes for name, module in sizes.items()}  # type: ignore[union-attr]
+    assert min(bytes_of[row["name"]] for row in facts["values"]) >= sorted(bytes_of.values())[-2]
+    assert len(facts["partitioned"]["communications"]) == min(2, len(every["partitioned"]["communications"]))
+
+
+@pytest.mark.parametrize("other", ["--hlo", "--partitioned"])
+def test_top_is_for_tables(other: str) -> None:
+    done = CliRunner().invoke(main, ["shard", BLOCK_TARGET, "--top", "1", other])
+    assert (done.exit_code, f"--top and {other} exclude each other" in done.output) == (2, True)

@@ -47,7 +47,7 @@ def test_a_fault_is_told_with_its_place() -> None:
     Path("wrong.mlir").write_text(LOGARITHM.replace("log %c", "log %d"))
     result = xbuild("check", "wrong.mlir")
     assert result.exit_code == 1
-    assert result.stderr.startswith("wrong.mlir:4:3: there is no value %d before this")
+    assert result.stderr.startswith("wrong.mlir:4:3: undefined value %d")
 
 
 @pytest.mark.usefixtures("program")

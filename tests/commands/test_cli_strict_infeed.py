@@ -82,12 +82,12 @@ def test_an_infeed_that_is_too_short_stops_with_the_report() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["arg0"], "'arg0' is no item of an infeed: d<device>_infeed<i> or infeed<i> is wanted"),
-        (["infeed0:f99"], "'infeed0:f99' is no item of an infeed"),
-        (["d3_infeed0"], "d3_infeed0 is for device 3, and the program has 1"),
-        (["infeed0", "infeed2"], "infeed item 1 of device 0 is missing, and 2 is there"),
-        (["infeed0", "infeed0_1"], "infeed0 is an array, and is a tuple, too"),
-        (["infeed0_0", "infeed0_2"], "element 1 of infeed0 is missing, and 2 is there"),
+        (["arg0"], "'arg0' does not name an infeed item; expected d<device>_infeed<i> or infeed<i>"),
+        (["infeed0:f99"], "'infeed0:f99' does not name an infeed item"),
+        (["d3_infeed0"], "d3_infeed0 is for device 3, but the program has only 1"),
+        (["infeed0", "infeed2"], "infeed item 1 of device 0 is missing, but the file has item 2"),
+        (["infeed0", "infeed0_1"], "infeed0 is both an array and a tuple"),
+        (["infeed0_0", "infeed0_2"], "element 1 of infeed0 is missing, but the file has element 2"),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -104,4 +104,4 @@ def test_infeed_used_wrongly(names: list[str], message: str) -> None:
 def test_what_only_the_interpreter_can(options: tuple[str, ...]) -> None:
     np.savez("in.npz", infeed0=np.zeros(3, np.float32))
     told = usage(xbuild("run", "programs.py:total", "--random", 1, *options))
-    assert told == f"{options[0]} is for the interpreter, and --engine {options[-1]} is given"
+    assert told == f"{options[0]} needs the interpreter, and --engine is {options[-1]}"

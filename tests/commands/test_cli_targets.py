@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.command_line import usage, xbuild
-from xbuild.files import npz
+from xbuild.files import arrays
 
 
 @pytest.mark.parametrize(
@@ -19,12 +19,12 @@ from xbuild.files import npz
             "programs.py has no 'totl'; did you mean 'total'?",
         ),
         ("programs.py:zzz", "programs.py has no 'zzz'; it has total, "),
-        ("programs.py:wants", "wants takes x; a function of no arguments is wanted"),
-        ("programs.py:number", "programs.py:number is 3, of type int; a Computation, Module or ModuleGroup is wanted"),
+        ("programs.py:wants", "wants takes x; expected a function without arguments"),
+        ("programs.py:number", "programs.py:number is 3, of type int; expected a Computation, Module or ModuleGroup"),
         ("program.py:total", "there is no file 'program.py'; did you mean 'programs.py'?"),
-        ("programs.py", "'programs.py' is a file of programs: programs.py:NAME is wanted; it has total, summed, "),
-        ("total", "'total' is no target: FILE.hlo, FILE.mlir, FILE.txt, FILE.py:NAME or a folder is wanted"),
-        ("", "'' is no target: "),
+        ("programs.py", "'programs.py' is a Python file: expected programs.py:NAME; it has total, summed, "),
+        ("total", "'total' is not a target: expected FILE.hlo, FILE.mlir, FILE.txt, FILE.pb, FILE.py:NAME, a folder, "),
+        ("", "'' is not a target: "),
         ("absent.hlo", "there is no file 'absent.hlo'"),
     ],
 )
@@ -79,6 +79,6 @@ def test_a_file_that_is_no_gzip_is_told(folder: Path) -> None:
 def test_a_compressed_text_that_grows_beyond_the_limit_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(npz, "MOST_UNPACKED", 100)
+    monkeypatch.setattr(arrays, "MOST_UNPACKED", 100)
     (folder / "large.hlo.gz").write_bytes(gzip.compress(b" " * 1000))
-    assert "holds more than 100 bytes" in usage(xbuild("show", "large.hlo.gz"))
+    assert "unpacks to more than 100 bytes" in usage(xbuild("show", "large.hlo.gz"))

@@ -19,11 +19,11 @@ from shape_inference import XbuildError
 from shape_inference.escaping import Harmless, filled, hlo_string, hlo_text, in_json, in_line, printable
 from tests.fuzzing.names import HOSTILE, PLACES, faults_of_text, in_hlo, shown, text_of
 from xbuild.cli import main
-from xbuild.files.results import ArchiveError
+from xbuild.files.arrays import ArchiveError
 from xbuild.files.targets import TargetError, UserError
 from xbuild.pages import framed, page_text
 from xbuild.pictures import ViewError
-from xbuild.pictures.formats.engine import DrawingError
+from xbuild.pictures.graphviz import DrawingError
 from xbuild.stepping.conditions import ConditionError
 from xbuild.traces import TraceError
 
@@ -235,8 +235,8 @@ def test_one_module_escapes() -> None:
     }
     assert found == {
         ("shape_inference/escaping.py", "html.escape"),
-        ("xbuild/cli/support/saying.py", "click.echo"),
-        ("xbuild/cli/support/saying.py", "click.style"),
+        ("xbuild/cli/outputs.py", "click.echo"),
+        ("xbuild/cli/outputs.py", "click.style"),
     }
 
 

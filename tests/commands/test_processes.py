@@ -18,7 +18,7 @@ import pytest
 from interpreter.engines.process import Child, Failure, Job
 from xbuild import interrupts
 from xbuild.files import temporary
-from xbuild.files.results import replacing
+from xbuild.files.arrays import replacing
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "xbuild"]
@@ -42,7 +42,7 @@ _WRITES = """
 import sys, time
 from pathlib import Path
 from xbuild.files import temporary
-from xbuild.files.results import replacing
+from xbuild.files.arrays import replacing
 
 with replacing(Path(sys.argv[1])) as file, temporary.folder() as folder:
     (folder / "inside").write_text("half")
@@ -225,6 +225,6 @@ def test_the_limit_holds_while_arguments_are_sent(child: Child) -> None:
 
 @pytest.mark.oracle
 def test_what_cannot_be_sent_is_told(child: Child) -> None:
-    with pytest.raises(AttributeError, match="lambda"):
+    with pytest.raises(TypeError, match="no element type of XLA is"):
         child.run(Job(NEGATION, [[lambda: None]]), 60)
     assert child.is_dead

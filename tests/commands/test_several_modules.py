@@ -8,7 +8,7 @@ import pytest
 
 import xbuild as xb
 from tests.commands.command_line import usage, xbuild
-from xbuild.properties.partitioning import annotated_devices
+from xbuild.sharding.unpartitioned import annotated_devices
 
 ONE = "HloModule one\nENTRY e { x = f32[2] parameter(0) ROOT y = negate(x) }\n"
 STUCK = """HloModule stuck, replica_count=2, is_scheduled=true
@@ -66,7 +66,10 @@ def test_one_module_is_named_by_its_number_or_name(target: str) -> None:
         (("run", "three.hlo"), "three.hlo has 3 modules: "),
         (("show", "three.hlo#4"), "no module is '4': three.hlo has 3 modules: 1 one, 2 stuck, 3 sharded"),
         (("show", "absent.hlo#1"), "there is no file 'absent.hlo'"),
-        (("check", "three.hlo", "--json"), "--json is of one program, and three.hlo has 3, as in three.hlo#1"),
+        (
+            ("check", "three.hlo", "--json"),
+            "--json takes one program, and three.hlo has 3: name one, such as three.hlo#1",
+        ),
     ],
 )
 @pytest.mark.usefixtures("file")
@@ -78,13 +81,13 @@ def test_a_file_whose_name_has_the_mark_is_a_file(tmp_path: Path) -> None:
     path = tmp_path / "a.hlo#1"
     path.write_text(ONE)
     (tmp_path / "a.hlo").write_text(ONE + ONE.replace("one", "two"))
-    assert "is no target" in usage(xbuild("show", path))
+    assert "is not a target" in usage(xbuild("show", path))
 
 
 def test_a_module_that_is_not_partitioned_is_told_as_such(file: str) -> None:
     note = "sharded is annotated for 4 devices and not partitioned yet: it is {} as one global program"
-    assert note.format("checked") in xbuild("check", f"{file}#3").stdout
-    assert "nothing communicates yet, so nobody waits" in xbuild("check", f"{file}#3").stdout
+    assert note.format("checked") in " ".join(xbuild("check", f"{file}#3").stdout.split())
+    assert "nothing communicates yet, so no device can block" in xbuild("check", f"{file}#3").stdout
     assert note.format("run") in xbuild("run", f"{file}#3", "--random", "1").stderr
     assert note.format("drawn") in xbuild("viz", f"{file}#3").stdout
 

@@ -44,13 +44,13 @@ def test_a_text_that_xla_has_dumped_is_a_target(tmp_path: Path) -> None:
         (tmp_path / f"device{device}.txt").write_text(HLO)
     assert xbuild("run", tmp_path, "--random", 0).stdout.count("device") == 2
     (tmp_path / "device1.hlo").write_text(HLO)
-    assert "has device0.txt, device1.hlo, device1.txt; device0.hlo" in wrong("check", tmp_path)
+    assert "has device0.txt, device1.hlo, device1.txt; expected device0.hlo" in wrong("check", tmp_path)
 
 
 def test_a_folder_whose_name_ends_in_hlo_is_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "kept.hlo"
     folder.mkdir()
-    assert "kept.hlo' has none of these; device0.hlo, device1.hlo and so on are wanted" in wrong("check", folder)
+    assert "kept.hlo' has none of these; expected device0.hlo, device1.hlo and so on" in wrong("check", folder)
     (folder / "device0.hlo").write_text(HLO)
     assert xbuild("check", folder).exit_code == 0
 
@@ -101,14 +101,20 @@ def test_a_file_that_ends_the_process_is_told(tmp_path: Path) -> None:
         (("run", RING, "--random", 0, "--eps", 1), "--eps has no effect without --engine both"),
         (("run", RING, "--random", 0, "--trace-every", 2), "--trace-every has no effect without --trace DIR"),
         (("run", RING, "--random", 0, "--trace-bytes", 2), "--trace-bytes has no effect without --trace DIR"),
-        (("show", RING, "--plan", "--style", "full"), "--style is for HLO text, and --plan is Python"),
-        (("show", RING, "--plan", "--only", "collectives"), "--only is for HLO text, and --plan is Python"),
-        (("show", RING, "--only", "collectives", "--style", "full"), "--style is for the whole text, and --only is"),
+        (("show", RING, "--plan", "--style", "full"), "--style applies to HLO text, and --plan prints Python"),
+        (("show", RING, "--plan", "--only", "collectives"), "--only applies to HLO text, and --plan prints Python"),
+        (
+            ("show", RING, "--only", "collectives", "--style", "full"),
+            "--style applies to the full text, and --only prints",
+        ),
         (("viz", RING, "--radius", 1), "--radius has no effect without --around NAME"),
         (("viz", RING, "--seconds", 1), "--seconds has no effect without -o FILE.png or .pdf"),
         (("extract", RING, "--radius", 1), "--radius has no effect without --around NAME"),
         (("extract", RING, "--around", "nothing"), "module ring_all_reduce has no instruction 'nothing'"),
-        (("extract", "examples/pipeline.py:program"), "'examples/pipeline.py:program' is a program for each device; "),
+        (
+            ("extract", "examples/pipeline.py:program"),
+            "'examples/pipeline.py:program' has one program for each device; ",
+        ),
         (("run", RING, "--random", -1), "Invalid value for '--random': -1 is not in the range x>=0."),
         (("check", STUCK, "--page", "p.html", "--random", -1), "Invalid value for '--random': -1 is not in the range"),
         (
@@ -117,8 +123,8 @@ def test_a_file_that_ends_the_process_is_told(tmp_path: Path) -> None:
         ),
         (("run", RING, "--random", 0, "--engine", "both", "--eps", "nan"), "Invalid value for '--eps': nan is not a "),
         (("viz", RING, "-o", "x.png", "--seconds", "nan"), "Invalid value for '--seconds': nan is not a number."),
-        (("run", RING, "--random", 0, "--page", "p.txt"), "--page p.txt: a page is a file of HTML; "),
-        (("run", RING, "--random", 0, "--outputs", "absent/o.npz"), "absent/o.npz: there is no such folder"),
+        (("run", RING, "--random", 0, "--page", "p.txt"), "--page p.txt: expected a file name that ends in .html"),
+        (("run", RING, "--random", 0, "--outputs", "absent/o.npz"), "absent/o.npz: its folder does not exist"),
     ],
 )
 def test_an_option_that_would_say_nothing(arguments: tuple[object, ...], told: str) -> None:
@@ -128,12 +134,12 @@ def test_an_option_that_would_say_nothing(arguments: tuple[object, ...], told: s
 def test_what_is_missing_in_a_folder_is_told_with_a_way_out(tmp_path: Path) -> None:
     for device in (0, 1):
         (tmp_path / f"device{device}.hlo").write_text(HLO)
-    assert wrong("diff", tmp_path, tmp_path).endswith(f"that of one device is wanted, such as {tmp_path}/device0.hlo")
+    assert wrong("diff", tmp_path, tmp_path).endswith(f"name the program of one device, such as {tmp_path}/device0.hlo")
 
 
 def test_a_kept_trace_takes_no_options_of_a_run(tmp_path: Path) -> None:
     assert xbuild("run", RING, "--random", 0, "--trace", tmp_path / "kept").exit_code == 0
-    assert wrong("step", tmp_path / "kept", "--random", 1).startswith("--random is for a run, and ")
+    assert wrong("step", tmp_path / "kept", "--random", 1).startswith("--random has no effect on a recorded run, and ")
 
 
 # files
@@ -143,7 +149,7 @@ def test_a_kept_trace_takes_no_options_of_a_run(tmp_path: Path) -> None:
 def test_inputs_that_are_no_archive(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "in.npz"
     path.write_bytes(content)
-    assert wrong("run", RING, "--inputs", path) == f"'{path}' is no npz file of arrays, as numpy.savez writes them"
+    assert wrong("run", RING, "--inputs", path) == f"'{path}' is not an npz file of arrays, as numpy.savez writes"
 
 
 def test_inputs_that_are_cut_off_or_objects_or_one_array(tmp_path: Path) -> None:
@@ -155,8 +161,8 @@ def test_inputs_that_are_cut_off_or_objects_or_one_array(tmp_path: Path) -> None
     single = tmp_path / "single.npy"
     np.save(single, np.zeros(16, np.float32))
     for each in (path, single):
-        assert wrong("run", RING, "--inputs", each).endswith("is no npz file of arrays, as numpy.savez writes them")
-    assert wrong("run", RING, "--inputs", objects).endswith("'arg0' holds elements of object, and numbers are wanted")
+        assert wrong("run", RING, "--inputs", each).endswith("is not an npz file of arrays, as numpy.savez writes")
+    assert wrong("run", RING, "--inputs", objects).endswith("'arg0' has elements of object; expected numbers")
 
 
 @pytest.mark.parametrize("name", ["index.json", "time.npz", "chunk-00000.npz", "program-0.hlo"])
@@ -167,24 +173,24 @@ def test_a_trace_with_a_file_that_is_none(tmp_path: Path, name: str, content: by
     (kept / name).write_bytes(content)
     result = xbuild("trace", kept)
     assert result.exit_code == 2, result.output
-    assert f"'{kept}' holds no trace that can be read: " in result.stderr
+    assert f"'{kept}' is not a readable trace: " in result.stderr
     assert "pickle" not in result.stderr
     (kept / name).unlink()
     assert xbuild("trace", kept).exit_code == 2
-    assert wrong("trace", kept / "results.npz").endswith("is a file, and a trace is a folder")
+    assert wrong("trace", kept / "results.npz").endswith("is a file; expected the folder of a trace")
 
 
 def test_a_repair_goes_where_it_can_be_read_again(tmp_path: Path) -> None:
     file = tmp_path / "a.hlo"
     file.write_text(HLO)
-    assert "a file FILE.hlo is wanted" in wrong("check", STUCK, "--repair", tmp_path)
-    assert "a file FILE.hlo is wanted" in wrong("check", STUCK, "--repair", tmp_path / "mended")
-    assert "a folder is wanted" in wrong("check", "examples/pipeline.py:program", "--repair", file)
+    assert "expected a .hlo file" in wrong("check", STUCK, "--repair", tmp_path)
+    assert "expected a .hlo file" in wrong("check", STUCK, "--repair", tmp_path / "mended")
+    assert "expected a folder" in wrong("check", "examples/pipeline.py:program", "--repair", file)
     assert [each.name for each in tmp_path.iterdir()] == ["a.hlo"]
     unpaired = tmp_path / "unpaired.hlo"
     unpaired.write_text(UNPAIRED)
     stuck = xbuild("check", unpaired, "--repair", tmp_path / "mended.hlo")
-    assert "mended.hlo is not written: no other order mends it" in stuck.stderr
+    assert "mended.hlo is not written: no other order fixes it" in stuck.stderr
     assert stuck.exit_code == 1
 
 
@@ -193,7 +199,8 @@ def test_json_stands_alone_on_stdout(tmp_path: Path) -> None:
     options = [each for pair in zip(("--picture", "--page", "--repair"), files, strict=True) for each in pair]
     result = xbuild("check", STUCK, "--json", *options)
     assert json.loads(result.stdout)["kind"] == "deadlock"
-    assert {*result.stderr.split()} >= {*map(str, files)}
+    lines = [line.partition(": ")[0] for line in result.stderr.splitlines()]
+    assert {*lines} >= {f"wrote {file}" for file in files}
     assert all(each.stat().st_size for each in files)
 
 

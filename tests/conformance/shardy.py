@@ -17,8 +17,8 @@ import xbuild as xb
 from tests.conformance import stablehlo_ops as ops
 from tests.conformance.reporting import report
 from xbuild.core.graph import Instruction
-from xbuild.sharding.rebuilding import mapped
-from xbuild.stablehlo.reading.parse import module_of, parse_tree
+from xbuild.properties.rewriting import mapped
+from xbuild.stablehlo.reading.reader import module_of, parse_tree
 
 _PART = re.compile(r"^//--- (\S+)\s*$", re.MULTILINE)
 _RENAMED = re.compile(r"""sed (?:-e )?['"]s([/|#,])((?:(?!\1).)+)\1((?:(?!\1).)*)\1g?['"]""")

@@ -15,7 +15,7 @@ from pathlib import Path
 import xbuild as xb
 from tests.conformance import stablehlo_ops as ops
 from tests.conformance.reporting import report
-from xbuild.stablehlo.reading.parse import module_of, parse_tree
+from xbuild.stablehlo.reading.reader import module_of, parse_tree
 
 _BREAK = re.compile(r"^// -----.*$", re.MULTILINE)
 _RUN = re.compile(r"^// RUN:(.*)$", re.MULTILINE)

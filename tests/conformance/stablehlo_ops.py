@@ -11,13 +11,13 @@ import numpy as np
 from attrs import define, field
 
 import xbuild as xb
-from interpreter.engines.distance import distance
+from interpreter.engines.comparison import distance
 from shape_inference import Shape, TokenShape, TupleShape
 from xbuild.core.graph import Instruction, Module, ModuleGroup
-from xbuild.stablehlo.reading.operation import Reading
-from xbuild.stablehlo.reading.parse import module_of
+from xbuild.stablehlo.reading.operation import OperationReading
+from xbuild.stablehlo.reading.reader import module_of
 from xbuild.stablehlo.reading.rules import rule
-from xbuild.stablehlo.syntax.attributes import Symbol
+from xbuild.stablehlo.syntax.trees import Symbol
 
 Array: TypeAlias = Any
 _NOTHING = TupleShape(())
@@ -52,8 +52,8 @@ def run(program: Module | ModuleGroup, rows: Sequence[Any], **options: Any) -> l
     return xb.execute(program, rows, denormals="keep", **options)
 
 
-def _call(op: Reading, target: str, operands: Sequence[Instruction], shape: Any, **config: Any) -> Instruction:
-    return op.result(
+def _call(op: OperationReading, target: str, operands: Sequence[Instruction], shape: Any, **config: Any) -> Instruction:
+    return op.record_result(
         "custom_call",
         tuple(operands),
         custom_call_target=target,
@@ -70,17 +70,17 @@ DEFAULT_ULPS = 3
 
 
 @rule("check.expect_eq", "check.expect_almost_eq", "check.expect_close")
-def expect(op: Reading) -> None:
-    _expect(op, op.wants(2))
+def expect(op: OperationReading) -> None:
+    _expect(op, op.expect_operands(2))
 
 
 @rule("check.expect_eq_const", "check.expect_almost_eq_const")
-def expect_const(op: Reading) -> None:
-    (operand,) = op.wants(1)
+def expect_const(op: OperationReading) -> None:
+    (operand,) = op.expect_operands(1)
     _expect(op, (operand, op.emit("constant", literal=np.array(op.literal("value")))))
 
 
-def _expect(op: Reading, operands: tuple[Instruction, ...]) -> None:
+def _expect(op: OperationReading, operands: tuple[Instruction, ...]) -> None:
     config: dict[str, Any] = {"kind": op.operation.name.removesuffix("_const")}
     if op.has("tolerance"):
         config["tolerance"] = op.number("tolerance")
@@ -126,8 +126,8 @@ _KINDS = {"check.expect_eq": _equal, "check.expect_almost_eq": _almost, "check.e
 
 
 @rule("interpreter.probe")
-def probe(op: Reading) -> Instruction:
-    (operand,) = op.wants(1)
+def probe(op: OperationReading) -> Instruction:
+    (operand,) = op.expect_operands(1)
     return _call(op, "interpreter.probe", (operand,), operand.shape, name=op.text("probe_id"))
 
 
@@ -138,9 +138,9 @@ def _probe(value: Array, *, backend_config: str) -> Array:
 
 
 @rule("check.expect_serialized_eq")
-def expect_serialized(op: Reading) -> None:
+def expect_serialized(op: OperationReading) -> None:
     config = {"name": op.text("probe_id"), "iteration": op.integer("iteration", 1)}
-    _call(op, "check.expect_serialized", op.wants(1), _NOTHING, **config)
+    _call(op, "check.expect_serialized", op.expect_operands(1), _NOTHING, **config)
 
 
 @xb.custom_call_target("check.expect_serialized")
@@ -154,7 +154,7 @@ def _serialized(wanted: Array, *, backend_config: str) -> tuple[()]:
 
 
 @rule("interpreter.print")
-def print_(op: Reading) -> None:
+def print_(op: OperationReading) -> None:
     _call(op, "interpreter.print", op.operands, _NOTHING)
 
 
@@ -169,7 +169,7 @@ def _print(*values: Array) -> tuple[()]:
 
 
 @rule("interpreter.run_parallel")
-def run_parallel(op: Reading) -> tuple[Instruction, ...]:
+def run_parallel(op: OperationReading) -> tuple[Instruction, ...]:
     """The programs as one run; tokens are left out on the way in, and new ones come out."""
     names = [[each.name for each in row] for row in op.get("programs")]
     feeds = [each.name for each in op.get("infeed", ()) if isinstance(each, Symbol)]
@@ -181,7 +181,7 @@ def run_parallel(op: Reading) -> tuple[Instruction, ...]:
     return tuple(op.emit("after_all", ()) if isinstance(each, TokenShape) else next(arrays) for each in op.shapes)
 
 
-def _grid(op: Reading, names: list[list[str]], feeds: list[str]) -> Callable[[list[Array]], list[Array]]:
+def _grid(op: OperationReading, names: list[list[str]], feeds: list[str]) -> Callable[[list[Array]], list[Array]]:
     reader = op.scope.reader
     replicas, partitions = len(names), len(names[0])
 

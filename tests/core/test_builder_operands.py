@@ -170,7 +170,7 @@ class TestOperators:
         x, y = self.both("float")
         first, second = xb.tuple_(x, y)
         assert [first.shape, second.shape] == [x.shape, y.shape]
-        with pytest.raises(TypeError, match="no tuple"):
+        with pytest.raises(TypeError, match="not a tuple"):
             iter(x)
 
     def test_operators_broadcast_as_add_does(self) -> None:

@@ -24,8 +24,8 @@ def test_a_function_with_a_parameter_for_each_element_of_the_state() -> None:
     with pytest.raises(xb.ShapeError) as refused:
         xb.while_((0, x), lambda n, y: n < 3, lambda n, y: (n + 1, y))
     lines = str(refused.value).splitlines()
-    assert lines[0] == "while: function lambda(n, y) is to take 1 parameter: (s32[], f32[2,3]) [arity_mismatch]"
-    assert lines[-1] == "  hint: the tuple comes as one value, which unpacks: n, y = state"
+    assert lines[0] == "while: function lambda(n, y) must take 1 parameter: (s32[], f32[2,3]) [arity_mismatch]"
+    assert lines[-1] == "  hint: the tuple is passed as one value; unpack it: n, y = state"
 
 
 def test_one_operand_for_two_branches() -> None:
@@ -33,7 +33,7 @@ def test_one_operand_for_two_branches() -> None:
     with pytest.raises(xb.ShapeError) as refused:
         xb.conditional(xb.constant(builder, 1), [x], [lambda y: y, lambda y: -y])
     text = str(refused.value)
-    assert text.startswith("conditional: 1 branch_operands and 2 branch_computations: a branch has one operand [arity")
+    assert text.startswith("conditional: 1 branch_operands for 2 branch_computations; each takes one [arity")
     assert "<function" not in text
     assert "hint: an operand may be a tuple" in text
 
@@ -41,29 +41,34 @@ def test_one_operand_for_two_branches() -> None:
 def test_no_build() -> None:
     builder, x = begun()
     total = x + 1.0
-    for given, kind in ((builder, "Builder of the name 'b'"), (total, f"Value of the name '{total.name}'")):
-        with pytest.raises(TypeError, match=rf"evaluate: a {kind} is no Computation; builder\.build\(\) and module"):
+    for given, kind in ((builder, "Builder named 'b'"), (total, f"Value named '{total.name}'")):
+        with pytest.raises(
+            TypeError, match=rf"evaluate: expected a Computation, got a {kind}; builder\.build\(\) and module"
+        ):
             evaluate(given, np.ones((2, 3), np.float32))  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"check: Builder\('b'\) is neither .*; builder\.build\(\) gives a Computation"):
+    with pytest.raises(
+        TypeError, match=r"check: Builder\('b'\) is neither .*; builder\.build\(\) returns a Computation"
+    ):
         xb.check(builder)  # type: ignore[arg-type]
     with pytest.raises(
-        TypeError, match=r"evaluate: a Module of the name 'm' .* execute\(module, inputs\) runs a Module"
+        TypeError,
+        match=r"evaluate: expected a Computation, got a Module named 'm'; .* execute\(module, inputs\) runs a Module",
     ):
         evaluate(xb.Module("m", builder.build()), np.ones((2, 3), np.float32))  # type: ignore[arg-type]
 
 
 def test_the_computation_in_the_place_of_the_name() -> None:
-    with pytest.raises(xb.XbuildError, match=r"^a Computation is no name; a string is wanted$"):
+    with pytest.raises(xb.XbuildError, match=r"^expected a string as a name, got a Computation$"):
         xb.Module(doubled(), "m")  # type: ignore[arg-type]
 
 
 def test_a_value_of_another_builder_of_the_same_name() -> None:
     (_, x), (_, y) = begun(), begun()
     with pytest.raises(
-        xb.BuildError, match=r"^add: operand %x: f32\[2,3\] belongs to builder 'b', and this is another of"
+        xb.BuildError, match=r"^add: operand %x: f32\[2,3\] belongs to builder 'b', but this is another builder of"
     ):
         x + y
-    with pytest.raises(xb.BuildError, match=r"belongs to builder 'other', and this is builder 'b' \["):
+    with pytest.raises(xb.BuildError, match=r"belongs to builder 'other', but this is builder 'b' \["):
         x + begun("other")[1]
 
 
@@ -71,7 +76,7 @@ def test_attributes_by_position() -> None:
     builder, _ = begun()
     with pytest.raises(xb.BuildError) as refused:
         xb.parameter(builder, 1, xb.f32[2], "y")  # type: ignore[call-arg]
-    first = "parameter: 1 is no operand, and there are none; by keyword are wanted: number=, shape=, name="
+    first = "parameter: takes no positional operands, got 1; pass number=..., shape=..., name=..."
     assert str(refused.value).splitlines()[0] == f"{first} [invalid_operand]"
 
 
@@ -84,16 +89,16 @@ def test_a_number_of_many_digits_is_cut() -> None:
 
 def test_arguments_of_another_kind_come_with_a_way_out() -> None:
     with pytest.raises(
-        ValueError, match=r"is float16 and f32\[2,3\] wants float32 .*\n  hint: \.astype\(xb\.f32\.dtype\)"
+        ValueError, match=r"is float16, but f32\[2,3\] requires float32 .*\n  hint: \.astype\(xb\.f32\.dtype\)"
     ):
         evaluate(doubled(), np.ones((2, 3), np.float16))
-    with pytest.raises(ValueError, match=r"has the extents \[1, 2, 3\] .*\n  hint: arguments are given one by one"):
+    with pytest.raises(ValueError, match=r"has shape \[1, 2, 3\], .*\n  hint: pass arguments one by one"):
         evaluate(doubled(), [np.ones((2, 3), np.float32)])
     with pytest.raises(
-        ValueError, match=r"inputs for 1 device, and the program has 4 .*\n  hint: inputs are a list for"
+        ValueError, match=r"inputs for 1 device, but the program has 4 .*\n  hint: inputs has one list of arguments for"
     ):
         execute(xb.Module("m", doubled(), num_replicas=4), [[np.ones((2, 3), np.float32)]])
-    with pytest.raises(ValueError, match=r"^2 arguments for device 0, and %b has 1 parameter: "):
+    with pytest.raises(ValueError, match=r"^2 arguments for device 0, but %b has 1 parameter: "):
         evaluate(doubled(), 1, 2)
 
 
@@ -102,7 +107,7 @@ def test_what_build_refuses_names_its_kind_once() -> None:
     xb.parameter(builder, number=2, shape=xb.f32[2, 3], name="y")
     with pytest.raises(xb.BuildError) as gap:
         builder.build()
-    told = "builder 'b' has the parameter numbers [0, 2]; 0..1 are wanted"
+    told = "builder 'b' has parameter numbers [0, 2], expected 0..1"
     assert (str(gap.value), gap.value.message) == (f"{told} [missing_parameter]", told)
     with pytest.raises(xb.BuildError) as region:
         xb.reduce(x, 0.0, lambda a, b: x)

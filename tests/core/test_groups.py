@@ -127,5 +127,5 @@ def test_a_module_group_takes_a_list_or_a_mapping() -> None:
     module = xb.Module("m", xb.computation(xb.f32[2])(lambda x: x + x))
     assert xb.ModuleGroup([module, module]).modules == {0: module, 1: module}
     assert xb.ModuleGroup({1: module}).modules == {1: module}
-    with pytest.raises(TypeError, match="device 0 has 3, and a Module is wanted"):
+    with pytest.raises(TypeError, match="device 0 has 3, expected a Module"):
         xb.ModuleGroup([3])  # type: ignore[list-item]

@@ -10,7 +10,7 @@ import pytest
 import xbuild as xb
 from interpreter import evaluate, execute, trace
 from xbuild.pages import page_text
-from xbuild.process.recursion_limit import DEEPEST, depth
+from xbuild.process.limits import DEEPEST, depth
 
 
 def nested(levels: int, innermost: str) -> xb.Module:

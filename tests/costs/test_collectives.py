@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xbuild as xb
-from xbuild.costs.algorithms import algorithms
-from xbuild.costs.axes import axes_of_mesh, digits_of, inferred_axes
+from xbuild.costs.collectives import algorithms, axes_of_mesh, digits_of, infer_axes
 
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_broadcast", "collective_permute")
 MESHES = st.lists(st.integers(2, 5), min_size=1, max_size=4).map(
@@ -54,7 +53,7 @@ def test_groups_along_axes_are_named_by_them(mesh: xb.Mesh, data: st.DataObject)
 
 @given(MESHES)
 def test_a_mesh_is_inferred_from_the_groups_of_its_axes(mesh: xb.Mesh) -> None:
-    found = inferred_axes([d for name in mesh.axes if (d := digits_of(mesh.groups(name)))], mesh.num_devices)
+    found = infer_axes([d for name in mesh.axes if (d := digits_of(mesh.groups(name)))], mesh.num_devices)
     assert found.mesh == mesh
 
 
@@ -66,6 +65,6 @@ def test_groups_that_are_no_grid_have_no_axes(groups: tuple[tuple[int, ...], ...
 
 
 def test_groups_that_cross_have_no_mesh() -> None:
-    found = inferred_axes([((2, 1), (3, 2)), ((4, 1),)], 12)
+    found = infer_axes([((2, 1), (3, 2)), ((4, 1),)], 12)
     assert found.mesh is None
     assert found.named(((4, 1),), 4) == "4 devices"

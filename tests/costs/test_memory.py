@@ -133,7 +133,7 @@ def test_a_program_that_is_none_is_refused() -> None:
         for opcode, name, operands in (("negate", "far", ()), ("negate", "near", ()))
     )
     user = Instruction("negate", "user", xb.f32[2], (outside,))
-    with pytest.raises(XbuildError, match="operand %far of %user is no instruction"):
+    with pytest.raises(XbuildError, match="operand %far of %user is not an instruction"):
         memory_of(xb.Module("m", Computation("c", (inside, user), user)))
 
 
@@ -169,6 +169,7 @@ def test_callees_of_many_callers_are_laid_out_once() -> None:
     assert sum(each.bytes for each in memory.alive) == memory.peak
 
 
+@pytest.mark.slow
 def test_xla_sets_aside_about_as_much() -> None:
     pytest.importorskip("jax")
     found = list(rows())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import xbuild as xb
 from xbuild.core.op import OPS, opcodes
-from xbuild.costs.operations import work_rules
+from xbuild.costs.work import work_rules
 
 
 def test_an_op_has_a_rule_where_its_declaration_says_so() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-import pytest
-
 import xbuild as xb
 from tests.cases.case import Case
+from tests.support.measured import require_measured_jaxlib
 
 from .xla_analysis import analysed
 from .xla_table import compared, share
@@ -45,7 +44,7 @@ def _cases() -> list[tuple[str, xb.Computation]]:
 
 
 def test_xla_counts_the_same() -> None:
-    pytest.importorskip("jaxlib")
+    require_measured_jaxlib()
     cases = _cases()
     expected = analysed([str(xb.Module("m", computation)) for _, computation in cases])
     costs = [xb.cost(computation) for _, computation in cases]
@@ -57,7 +56,7 @@ def test_xla_counts_the_same() -> None:
 
 def test_instructions_of_programs_cost_as_much_in_xla() -> None:
     """Where they do not, the instruction is a custom call or runs one, or docs/cost.md has another rule."""
-    pytest.importorskip("jaxlib")
+    require_measured_jaxlib()
     rows = compared(map(str, sorted((Path(__file__).parents[1] / "data" / "hlo").glob("*.hlo"))))
     assert share(rows, "flops") > 0.995
     assert share(rows, "bytes") > 0.995

@@ -17,7 +17,7 @@ import xbuild as xb
 from shape_inference import XbuildError
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.op import OPS
-from xbuild.costs.analysis import Analysis
+from xbuild.costs.analysis import CostAnalysis
 from xbuild.properties.structure import fingerprint
 
 from .xla_analysis import Figures, analysed
@@ -26,7 +26,7 @@ NAMES = ("flops", "transcendentals", "bytes")
 _Kinds: TypeAlias = dict[Any, tuple[Instruction, int]]
 
 
-class OncePerLoop(Analysis):
+class OncePerLoop(CostAnalysis):
     """The costs of a program with one trip of each loop, as XLA counts."""
 
     def calls(self, instruction: Instruction) -> Iterator[tuple[Computation, int, bool]]:

@@ -76,7 +76,7 @@ def test_all_that_is_recorded_in_a_block_stands_there(module: xb.Module) -> None
         with editor.after("k"):
             editor.replace_operand("y", 0, xb.abs(editor["x"], name="first"))
 
-    with pytest.raises(xb.BuildError, match=r"%y: f32.2. would stand before %first: f32.2., which it needs"):
+    with pytest.raises(xb.BuildError, match=r"%y: f32.2. would precede %first: f32.2., which it uses"):
         edited(module, late)
 
 

@@ -1,4 +1,4 @@
-"""Programs made by hand under edit, extraction and difference on the command line, and the page on editing."""
+"""Programs made by hand being edited, extraction and difference on the command line, and the page on editing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from click.testing import CliRunner
 import xbuild as xb
 from tests.editing.edited_program import TEXT
 from xbuild.cli import main
-from xbuild.editing.draft import Draft
-from xbuild.editing.order import Order
+from xbuild.editing.draft import ComputationDraft, Order
 
 # order
 
@@ -29,7 +28,7 @@ def test_programs_made_by_hand_are_edited_in_an_order_that_holds() -> None:
     object.__setattr__(z, "operands", (y,))
     round_about = xb.Computation("round", (x, y, z), z)
     for edit in (xb.edit, xb.fingerprint, xb.canonical, lambda each: xb.diff(each, late), xb.extract):
-        with pytest.raises(xb.BuildError, match="need each other in a cycle"):
+        with pytest.raises(xb.BuildError, match="depend on each other in a cycle"):
             edit(round_about)  # type: ignore[operator]
 
 
@@ -45,7 +44,7 @@ def test_insertions_at_one_place_keep_their_order() -> None:
 
 
 def test_users_follow_edits(module: xb.Module) -> None:
-    draft = Draft(module.entry, xb.Builder("b"))
+    draft = ComputationDraft(module.entry, xb.Builder("b"))
     x, y, k = (module.entry[name] for name in "xyk")
     assert {i.name for i in draft.users(y)} == {"k", "z"}
     draft.revise({k: xb.Instruction("negate", "k", k.shape, (x,))}, "")
@@ -61,7 +60,7 @@ def test_extract_on_the_command_line(tmp_path: Path, module: xb.Module) -> None:
     file.write_text(TEXT)
     run = CliRunner()
     done = run.invoke(main, ["extract", str(file), "--around", "dead", "--radius", "0", "-o", str(part)])
-    assert (done.exit_code, done.output.strip()) == (0, str(part))
+    assert (done.exit_code, done.output.strip()) == (0, f"wrote {part}")
     assert "ROOT dead = f32[2] tanh(k)" in part.read_text()
     done = run.invoke(main, ["extract", str(file), "--computation", "f"])
     assert xb.parse_hlo(done.output).entry.name == "f"
@@ -81,12 +80,13 @@ def test_diff_on_the_command_line(tmp_path: Path, module: xb.Module) -> None:
     done = run.invoke(main, ["diff", str(before), str(after)])
     assert done.exit_code == 1
     assert done.output == (
-        "module is_scheduled: True -> False\n"
+        "different: 1 instruction changed\nmodule is_scheduled: True -> False\n"
         "main: 6 matched, 1 changed\n  ~ dead = f32[2] abs(k)\n      opcode: tanh -> abs\n"
     )
     after.write_text(TEXT.replace("dead", "unused").replace("exponential", "log"))
     done = run.invoke(main, ["diff", str(before), str(after)])
     assert done.output == (
+        "different: 2 instructions changed\n"
         "f: 3 matched, 1 changed\n  ~ c = f32[2] log(x)\n      opcode: exponential -> log\n"
         "main: 6 matched, 1 changed\n  ~ unused = f32[2] tanh(k)  (was dead)\n"
     )

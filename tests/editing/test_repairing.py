@@ -73,13 +73,13 @@ def test_programs_of_several_devices_go_to_a_folder(tmp_path: Path) -> None:
     run = CliRunner().invoke(main, ["run", str(folder), "--random", "0"])
     assert run.exit_code == 0, run.output
     again = CliRunner().invoke(main, ["check", f"{tmp_path}/crossed.py:group", "--repair", str(folder)])
-    assert (again.exit_code, "a new or empty folder is wanted" in again.stderr) == (2, True)
+    assert (again.exit_code, "expected a new or empty folder" in again.stderr) == (2, True)
     itself = CliRunner().invoke(main, ["check", str(folder), "--repair", str(folder)])
-    assert (itself.exit_code, "is what the command reads as TARGET" in itself.stderr) == (2, True)
+    assert (itself.exit_code, "is the file that the command reads as TARGET" in itself.stderr) == (2, True)
     (folder / "device0.hlo").unlink()
     missing = CliRunner().invoke(main, ["check", str(folder)])
     assert missing.exit_code == 2
-    assert "has device1.hlo; device0.hlo, device1.hlo and so on are wanted" in missing.stderr
+    assert "has device1.hlo; expected device0.hlo, device1.hlo and so on" in missing.stderr
 
 
 def test_a_folder_that_cannot_be_filled_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import xbuild as xb
-from interpreter.fields.draws import flat, number
+from interpreter.fields.draws import flat_arrays, float_array
 from shape_inference import Shape
 from tests.equivalence import expressions
 from tests.equivalence.mutations import mutants
@@ -47,13 +47,15 @@ def _distance(module: xb.Module, other: xb.Module) -> float:
     shapes = [parameter.shape for parameter in module.entry.parameters]
     rows = [[_drawn(shape, random) for shape in shapes] for _ in range(module.num_devices)]
     left, right = xb.execute(module, rows), xb.execute(other, rows)
-    arrays = [[each for value in values for each in flat(value, module.entry.root.shape)] for values in (left, right)]
+    arrays = [
+        [each for value in values for each in flat_arrays(value, module.entry.root.shape)] for values in (left, right)
+    ]
     return max(map(apart, *arrays))
 
 
 def _drawn(shape: Any, random: np.random.Generator) -> Any:
     assert isinstance(shape, Shape)
-    return number(shape, random)
+    return float_array(shape, random)
 
 
 def told(name: str, found: Iterable[Judged]) -> Counts:

@@ -15,7 +15,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 import xbuild as xb
-from interpreter.fields.draws import flat, number
+from interpreter.fields.draws import flat_arrays, float_array
 from tests.equivalence.mutations import Mutant, some_mutants
 from tests.equivalence.planted import Judged, apart
 
@@ -42,12 +42,12 @@ class Partition:
         """Arguments of the global program, several times."""
         random = np.random.default_rng(0)
         shapes: list[Any] = [each.shape for each in self.whole.entry.parameters]
-        return [[number(shape, random) for shape in shapes] for _ in range(3)]
+        return [[float_array(shape, random) for shape in shapes] for _ in range(3)]
 
     @cached_property
     def wanted(self) -> list[list[Any]]:
         module = evolve(self.whole, num_replicas=1, num_partitions=1)
-        return [flat(xb.execute(module, [each])[0], self.whole.entry.root.shape) for each in self.arrays]
+        return [flat_arrays(xb.execute(module, [each])[0], self.whole.entry.root.shape) for each in self.arrays]
 
     def verdict(self, module: xb.Module | None = None) -> Any:
         """The verdict on the partitioned program, or on another one in its place."""
@@ -57,7 +57,7 @@ class Partition:
         """How far results are from those of the global program, by the size of the numbers."""
         cut = evolve(self.cut, module=module)
         with np.errstate(all="ignore"):
-            rows = [flat(cut.run(*each), self.whole.entry.root.shape) for each in self.arrays]
+            rows = [flat_arrays(cut.run(*each), self.whole.entry.root.shape) for each in self.arrays]
         return max(max(map(apart, *pair), default=0.0) for pair in zip(self.wanted, rows, strict=True))
 
 

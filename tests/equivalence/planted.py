@@ -9,7 +9,7 @@ import numpy as np
 from attrs import frozen
 
 import xbuild as xb
-from interpreter.fields.draws import number
+from interpreter.fields.draws import float_array
 from tests.equivalence.mutations import Mutant, mutants
 from tests.equivalence.programs import Pair
 
@@ -54,7 +54,7 @@ def distance(pair: Pair, module: xb.Module) -> float:
     random, cut = np.random.default_rng(0), pair.cut
     found = 0.0
     for _ in range(3):
-        arrays = [number(shape, random) for shape in pair.shapes]
+        arrays = [float_array(shape, random) for shape in pair.shapes]
         wanted = xb.evaluate(pair.whole.entry, *arrays)
         given = cut.joined(xb.execute(module, cut.arguments(*arrays)))
         found = max(found, *map(apart, _arrays(wanted), _arrays(given)))

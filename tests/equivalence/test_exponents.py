@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import xbuild as xb
 from interpreter.fields.rules import powers, residues
-from interpreter.fields.rules.laws import Choices
+from interpreter.fields.rules.laws import OrderChoices
 from interpreter.fields.rules.primes import PLAIN, TOWER, over
 from interpreter.fields.rules.tables import Undecidable
 from tests.equivalence.test_laws import spread, total
@@ -133,7 +133,8 @@ def test_programs_that_no_law_makes_equal_are_refused(name: str) -> None:
 def test_what_overflows_in_the_types_of_the_programs_is_different() -> None:
     found = verdict(([M], lambda x: plain(x * 60.0), lambda x: xb.softmax(x * 60.0)))
     assert found.kind == "different"
-    assert "equal by laws, but in the types of the programs the results are apart by 1.0e+00" in found.reason
+    assert found.example is not None
+    assert np.isfinite(found.example.left) != np.isfinite(found.example.right)
 
 
 def test_a_softmax_over_a_cut_dimension_by_its_parts() -> None:
@@ -177,7 +178,7 @@ def test_words_are_of_the_fields_inside() -> None:
 
 
 def test_choices_are_repeated_and_none_is_left_out() -> None:
-    first = Choices()
+    first = OrderChoices()
     assert first.taken((2,), lambda: np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
     again = first.repeated(proposes=True)
     with pytest.raises(Undecidable):

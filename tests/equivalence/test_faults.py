@@ -61,7 +61,7 @@ def test_a_missing_sum_is_named_with_its_line() -> None:
     assert other is not None
     assert (other.opcode, other.name) == ("copy", line.name)
     assert "first value that the other program lacks: dot" in str(found)
-    assert "here the other program leaves it: copy" in str(found)
+    assert "the other program diverges at: copy" in str(found)
 
 
 def test_a_wrong_neighbour_is_told_with_device_and_element() -> None:
@@ -101,8 +101,8 @@ def test_the_example_of_the_document() -> None:
     cut = names["cut"]
     alone = re.sub(r"all-reduce\((\S+)\),[^\n]*", r"copy(\1)", cut.module.to_hlo())
     other = Changed(xb.parse_hlo(alone), cut.mesh, cut.in_specs, cut.out_specs)
-    told = str(xb.equivalent(names["whole"].module, other)).splitlines()
-    assert [line.partition(" (")[0] for line in told] == [line.partition(" (")[0] for line in found[2].splitlines()]
+    told = " ".join(str(xb.equivalent(names["whole"].module, other)).split())  # rows are wrapped
+    assert all(line.partition(" (")[0].strip() in told for line in found[2].splitlines() if line.strip())
 
 
 def test_what_the_check_refuses_is_different() -> None:

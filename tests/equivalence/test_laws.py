@@ -71,7 +71,7 @@ EQUAL: dict[str, tuple[list[Any], Callable[..., Any], Callable[..., Any]]] = {
     "odd": ([V], lambda x: xb.tanh(-x), lambda x: -xb.tanh(x)),
     "even": ([V], lambda x: xb.cos(-x), xb.cos),
     "powers": ([V], lambda x: x * x * x, lambda x: xb.pow(x, 3.0)),
-    "square root": ([V], xb.sqrt, lambda x: x * xb.rsqrt(x)),
+    "square root": ([V], xb.sqrt, lambda x: 1.0 / xb.rsqrt(x)),
     "expm1": ([V], xb.expm1, lambda x: xb.exp(x) - 1.0),
     "precision": ([V], lambda x: x * 0.1, lambda x: xb.convert(xb.convert(x, xb.bf16) * 0.1, xb.f32)),
     "zeros of exp": ([V], lambda x: xb.exp(x * 0.0), lambda x: x * 0.0 + 1.0),
@@ -99,11 +99,8 @@ UNEQUAL: dict[str, tuple[list[Any], Callable[..., Any], Callable[..., Any]]] = {
 }  # fmt: skip
 
 OPEN: dict[str, tuple[list[Any], Callable[..., Any], Callable[..., Any]]] = {
-    "square of a root": ([V], lambda x: xb.exp(x) * xb.rsqrt(xb.exp(x)) * xb.rsqrt(xb.exp(x)), lambda x: x * 0.0 + 1.0),
-    "scaled maximum": ([V, V], lambda x, y: xb.max(x + x, y + y), lambda x, y: 2.0 * xb.max(x, y)),
-    "exponential of the logarithm of a sum": ([V, V], lambda x, y: xb.exp(xb.log(xb.exp(x) + xb.exp(y))),
-                                              lambda x, y: xb.exp(x) + xb.exp(y)),
-    "size of a product": ([V, V], lambda x, y: xb.abs(x * y), lambda x, y: xb.abs(x) * xb.abs(y)),
+    "sine of twice": ([V], lambda x: xb.sin(x + x), lambda x: 2.0 * xb.sin(x) * xb.cos(x)),
+    "scaled maximum in blocks": ([V], lambda x: largest(x + x), lambda x: 2.0 * xb.max(largest(x[:3]), largest(x[3:]))),
     "sine and cosine": ([V], lambda x: xb.sin(x) * xb.sin(x) + xb.cos(x) * xb.cos(x), lambda x: x * 0.0 + 1.0),
 }  # fmt: skip
 
@@ -149,6 +146,7 @@ def test_sums_in_any_order_and_grouping_are_equal(order: list[int], cut: int) ->
     assert xb.equivalent(plain, xb.computation(*[V] * 6)(lacking)).kind == "different"
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6))
 def test_what_is_found_equal_has_the_same_values(seed: int) -> None:

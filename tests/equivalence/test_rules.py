@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tests.cases
 import xbuild as xb
 from interpreter.fields import draws
-from interpreter.fields.rules import residues
+from interpreter.fields.rules import literals, residues
 from interpreter.fields.rules.evaluation import literal_words
 from interpreter.fields.rules.places import drawing, known, places
 from interpreter.fields.rules.primes import PLAIN
@@ -47,7 +47,9 @@ def test_every_op_has_a_rule_or_is_named(opcode: str) -> None:
 def over_fields(computation: Any, arguments: Any) -> tuple[list[Any], list[Any]]:
     """The words of the results, and the numbers of them that the fields know."""
     subject = Subject(as_module(computation))
-    flat = [each for a, p in zip(arguments, computation.parameters, strict=True) for each in draws.flat(a, p.shape)]
+    flat = [
+        each for a, p in zip(arguments, computation.parameters, strict=True) for each in draws.flat_arrays(a, p.shape)
+    ]
     shapes = subject.inputs(0)
     words = [literal_words(each, shape) for each, shape in zip(flat, shapes, strict=True)]
     given = [each for each, shape in zip(flat, shapes, strict=True) if shape.dtype.kind == "float"]
@@ -71,7 +73,7 @@ def check(case: Case) -> None:
         words, numbers = over_fields(computation, case.arguments)
     except (Undecidable, xb.Refused):
         return
-    wanted = draws.flat(xb.evaluate(computation, *case.arguments), computation.root.shape)
+    wanted = draws.flat_arrays(xb.evaluate(computation, *case.arguments), computation.root.shape)
     for word, number, want, shape in zip(words, numbers, wanted, draws.shapes_of([computation.root]), strict=True):
         assert word.shape == want.shape
         if str(shape.dtype) in EXACT:
@@ -118,7 +120,7 @@ def test_the_place_of_the_opposite_is_the_opposite(word: Any) -> None:
 )  # fmt: skip
 def test_a_literal_is_the_simplest_fraction_that_rounds_to_it(value: float, dtype: Any, fraction: str) -> None:
     rounded = np.asarray(value, dtype.dtype)
-    assert str(residues.simplest(float(rounded), dtype.dtype)) == fraction
+    assert str(literals.simplest(float(rounded), dtype.dtype)) == fraction
 
 
 @pytest.mark.parametrize("terms", [1, 1000, 70000])

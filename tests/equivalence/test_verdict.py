@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 import xbuild as xb
+from interpreter.fields import run as field_run
 from shape_inference import XbuildError
 from xbuild.cli import main
-from xbuild.sharding.axis import Axis
-from xbuild.sharding.sharding import Sharding, cut
+from xbuild.sharding.sharding import Axis, Sharding, shard_dims
 
 f = xb.f32
 LINE = xb.Mesh(i=4)
@@ -40,44 +40,44 @@ def masked(x: Any) -> Any:
 
 WHOLE = xb.computation(f[8, 2])(lambda x: xb.reduce(x, 0.0, xb.add, (0,)))
 UNEVEN = xb.computation(f[10, 2])(lambda x: xb.reduce(x, 0.0, xb.add, (0,)))
-SMALLER = cut(xb.Mesh(i=2), [[Axis("i", 2)]])
+SMALLER = shard_dims(xb.Mesh(i=2), [[Axis("i", 2)]])
 ROWS = [(slice(2 * n, 2 * n + 2), slice(None)) for n in range(4)]
 
 
-@pytest.mark.parametrize("inputs", [None, [cut(LINE, [[I]])], [ROWS]], ids=["by shapes", "sharding", "slices"])
+@pytest.mark.parametrize("inputs", [None, [shard_dims(LINE, [[I]])], [ROWS]], ids=["by shapes", "sharding", "slices"])
 def test_layouts_of_inputs(inputs: Any) -> None:
     assert xb.equivalent(WHOLE, local(summed, f[2, 2]), inputs=inputs)
     assert xb.equivalent(WHOLE, local(lambda x: summed(x) * 2.0, f[2, 2]), inputs=inputs).kind == "different"
 
 
 def test_the_shardings_of_a_partitioned_program_are_taken() -> None:
-    rows = cut(LINE, [[I]])
+    rows = shard_dims(LINE, [[I]])
     double = xb.computation(f[8, 2])(lambda x: x + x)
     part = SimpleNamespace(module=local(lambda x: x * 2.0, f[2, 2]), in_shardings=[rows], out_shardings=(rows,))
     assert xb.equivalent(double, part)
-    other = cut(xb.Mesh({"i": 4}, device_ids=[1, 0, 2, 3]), [[I]])
+    other = shard_dims(xb.Mesh({"i": 4}, device_ids=[1, 0, 2, 3]), [[I]])
     turned = SimpleNamespace(module=part.module, in_shardings=[rows], out_shardings=[other])
     assert xb.equivalent(double, turned).kind == "different"
 
 
 def test_a_global_program_may_count_partitions() -> None:
     whole = xb.Module("whole", WHOLE, num_partitions=4)
-    assert xb.equivalent(whole, local(summed, f[2, 2]), inputs=[cut(LINE, [[I]])])
+    assert xb.equivalent(whole, local(summed, f[2, 2]), inputs=[shard_dims(LINE, [[I]])])
 
 
 def test_what_pads_an_uneven_part_is_random() -> None:
-    sharding = [cut(LINE, [[I]])]
+    sharding = [shard_dims(LINE, [[I]])]
     assert xb.equivalent(UNEVEN, local(masked, f[3, 2]), inputs=sharding)
     assert xb.equivalent(UNEVEN, local(summed, f[3, 2]), inputs=sharding).kind == "different"
 
 
 def test_parts_by_offsets() -> None:
-    sharding = [Sharding(LINE, cut(LINE, [[I]]).dims, offsets=(0, 3, 6, 9, 10))]
+    sharding = [Sharding(LINE, shard_dims(LINE, [[I]]).dims, offsets=(0, 3, 6, 9, 10))]
     assert xb.equivalent(UNEVEN, local(masked, f[3, 2]), inputs=sharding)
 
 
 def test_terms_of_a_sum_are_summed() -> None:
-    rows, terms = [cut(LINE, [[I]])], [cut(LINE, [[]], [I])]
+    rows, terms = [shard_dims(LINE, [[I]])], [shard_dims(LINE, [[]], [I])]
     part = local(lambda x: xb.reduce(x, 0.0, xb.add, (0,)), f[2, 2])
     assert xb.equivalent(WHOLE, part, inputs=rows, outputs=terms)
     assert xb.equivalent(WHOLE, part, inputs=rows, outputs=[None]).kind == "different"
@@ -90,7 +90,7 @@ def test_parts_of_axes_cut_in_their_order() -> None:
     mesh = xb.Mesh(i=4)
     outer, inner = Axis("i", 2), Axis("i", 2, pre_size=2)
     double, part = xb.computation(f[4, 4])(lambda x: x + x), local(lambda x: x * 2.0, f[2, 2])
-    ways = [cut(mesh, [[outer], [inner]]), cut(mesh, [[inner], [outer]])]
+    ways = [shard_dims(mesh, [[outer], [inner]]), shard_dims(mesh, [[inner], [outer]])]
     assert xb.equivalent(double, part, inputs=[ways[0]], outputs=[ways[0]])
     assert xb.equivalent(double, part, inputs=[ways[0]], outputs=[ways[1]]).kind == "different"
 
@@ -157,12 +157,16 @@ def test_a_run_that_does_not_end_is_named() -> None:
 @pytest.mark.parametrize(
     ("other", "options", "told"),
     [
-        (local(summed, f[4, 2]), {}, "leaves open"),
-        (local(summed, f[2, 2]), {"inputs": [None, None]}, "1 inputs in one program, 1 in the other, and 2 layouts"),
+        (local(summed, f[4, 2]), {}, "this does not determine which part each device holds"),
+        (local(summed, f[2, 2]), {"inputs": [None, None]}, "1 inputs in one program, 1 in the other, but 2 layouts"),
         (local(summed, f[2, 2]), {"inputs": [ROWS[:2]]}, "2 tuples of slices"),
         (local(summed, f[2, 2]), {"inputs": [SMALLER]}, "the mesh of its sharding has 2 devices"),
-        (local(summed, f[2, 2]), {"inputs": [cut(LINE, [[], []])]}, "device 0 is to hold [8, 2] elements"),
-        (local(summed, f[2, 2]), {"inputs": [Sharding(LINE, cut(LINE, [[I]]).dims, halo_sizes=(1, 1))]}, "halos"),
+        (local(summed, f[2, 2]), {"inputs": [shard_dims(LINE, [[], []])]}, "device 0 should hold [8, 2] elements"),
+        (
+            local(summed, f[2, 2]),
+            {"inputs": [Sharding(LINE, shard_dims(LINE, [[I]]).dims, halo_sizes=(1, 1))]},
+            "halos",
+        ),
         (xb.computation(f[4])(lambda x: x), {}, "(f32[8,2]) in one program and (f32[4]) in the other"),
     ],
 )  # fmt: skip
@@ -184,7 +188,7 @@ def test_programs_of_several_devices_are_given_the_same() -> None:
 def test_values_that_are_to_be_the_same_are_named() -> None:
     whole = xb.computation(f[8, 2])(lambda x: xb.tanh(xb.mul(x, 2.0, name="twice"), name="bent"))
     part = local(lambda x: xb.tanh(xb.mul(x, 3.0, name="thrice"), name="curved"), f[2, 2])
-    rows = [cut(LINE, [[I]])]
+    rows = [shard_dims(LINE, [[I]])]
     values = {"twice": ("thrice", rows[0]), "bent": ("curved", rows[0]), "other": ("none", None)}
     found = xb.equivalent(whole, part, inputs=rows, outputs=rows, values=values)
     assert found.difference is not None
@@ -229,7 +233,7 @@ def test_degrees_of_devices_that_go_other_ways() -> None:
 
 
 def test_what_is_no_program_is_refused() -> None:
-    with pytest.raises(TypeError, match="is no program"):
+    with pytest.raises(TypeError, match="expected a Computation, a Module or a ModuleGroup"):
         xb.equivalent(WHOLE, "x + y")
 
 
@@ -268,11 +272,11 @@ def test_partitioned_programs_from_text_state_their_layouts(tmp_path: Any) -> No
     wrong.write_text(re.sub(r"all-reduce\((\S+)\),[^\n]*", r"copy(\1)", text))
     found = run(main, ["equivalent", str(whole), str(wrong)])
     assert (found.exit_code, found.stdout.partition(":")[0]) == (1, "different")
-    assert "here the other program leaves it: copy %all-reduce" in found.stdout
+    assert "the other program diverges at: copy %all-reduce" in found.stdout
     assert run(main, ["equivalent", str(cut), str(wrong)]).exit_code == 1
     turned = run(main, ["equivalent", str(cut), str(whole)])
     assert turned.exit_code != 0
-    assert "a global program is the first of the two" in turned.output
+    assert "a global program must be the first of the two" in turned.output
 
 
 def test_the_command(tmp_path: Any) -> None:
@@ -289,3 +293,79 @@ def test_the_command(tmp_path: Any) -> None:
     assert (run(paths[0], paths[2]).exit_code, run(paths[3], paths[3]).exit_code) == (1, 0)
     assert run(paths[3], paths[3], "--strict").exit_code == 1
     assert json.loads(run(paths[0], paths[2], "--json").stdout)["kind"] == "different"
+
+
+def test_domains_of_the_command(tmp_path: Any) -> None:
+    for name, function in (("a", lambda x: xb.sqrt(x) * xb.sqrt(x)), ("b", lambda x: x * 1.0)):
+        (tmp_path / f"{name}.hlo").write_text(xb.Module(name, xb.computation(f[4])(function)).to_hlo())
+    paths = [str(tmp_path / "a.hlo"), str(tmp_path / "b.hlo")]
+
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(main, ["equivalent", *paths, *words])
+
+    assert run().exit_code == 1
+    assert "for " in run().stdout
+    for each in ("0=nonnegative", "0=1:2", "0=[0,5]"):
+        found = run("--domain", each)
+        assert found.exit_code == 0, found.output
+        assert "compared only for the numbers of a domain: 1 argument (domain)" in found.stdout
+    for wrong in ("0", "0=1:x", "x=unit", "0=1"):
+        found = run("--domain", wrong)
+        assert found.exit_code == 2
+        assert "expected N=KIND" in found.output
+    assert run("--domain", "0=unit", "--domain", "0=positive").exit_code == 2
+    assert "expected one of positive" in run("--domain", "0=small").output
+
+
+SLOW = """HloModule slow
+condition {
+  s = (s32[], f32[200,200]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(9000)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], f32[200,200]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[200,200] get-tuple-element(s), index=1
+  y = f32[200,200] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT t = (s32[], f32[200,200]) tuple(j, y)
+}
+ENTRY main {
+  x = f32[200,200] parameter(0)
+  zero = s32[] constant(0)
+  t = (s32[], f32[200,200]) tuple(zero, x)
+  w = (s32[], f32[200,200]) while(t), condition=condition, body=body
+  ROOT r = f32[200,200] get-tuple-element(w), index=1
+}
+"""
+
+
+def test_the_command_at_its_limit_gives_no_verdict(tmp_path: Any) -> None:
+    path = tmp_path / "slow.hlo"
+    path.write_text(SLOW)
+    found = CliRunner().invoke(main, ["equivalent", str(path), str(path), "--max-seconds", "1"])
+    assert found.exit_code == 3
+    assert found.stdout == ""
+    assert "stopped: reached the limit of 1 seconds while running the program" in found.stderr
+
+
+def test_an_interrupt_ends_the_comparison(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "slow.hlo"
+    path.write_text(SLOW)
+    plain = field_run.value
+
+    def interrupted(instruction: Any, *given: Any) -> Any:
+        if instruction.opcode == "dot":
+            raise KeyboardInterrupt
+        return plain(instruction, *given)
+
+    monkeypatch.setattr(field_run, "value", interrupted)
+    module = xb.parse_hlo(SLOW)
+    with pytest.raises(KeyboardInterrupt):
+        xb.equivalent(module, module)
+    found = CliRunner().invoke(main, ["equivalent", str(path), str(path)])
+    assert (found.exit_code, found.stdout) == (130, "")
+    assert "interrupted, without a verdict" in found.stderr

@@ -37,7 +37,7 @@ def names(instructions: list[xb.Instruction]) -> list[str]:
 def test_what_a_result_depends_on(loop: xb.Module) -> None:
     (part,) = xb.explain(loop, "result").parts
     assert names(part.cone.parameters()) == ["x"]
-    assert names(part.cone.meetings()) == ["total"]
+    assert names(part.cone.communication()) == ["total"]
 
 
 def test_the_way_up_through_callers(loop: xb.Module) -> None:
@@ -97,4 +97,4 @@ def test_facts_as_data(loop: xb.Module) -> None:
     assert facts["computation"] == "next"
     assert facts["devices"] == "equal on all"
     assert facts["users"] == ["state"]
-    assert facts["why"] == ["the dimensions of v, f32[2]: each member brings such an array, and gets one"]
+    assert facts["why"] == ["the dimensions of v, f32[2]: each member passes such an array and gets one"]

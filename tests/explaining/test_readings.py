@@ -6,8 +6,7 @@ import pytest
 
 from xbuild.core.op import OPS
 from xbuild.reference import readings
-from xbuild.reference.jax_names import JAX_NAMES
-from xbuild.reference.op_examples import op_example
+from xbuild.reference.readings import JAX_NAMES, op_example
 
 DRAWN = (
     "gather", "scatter", "reduce_window", "select_and_scatter", "convolution", "dot", "all_to_all", "reduce_scatter",

@@ -13,7 +13,7 @@ from shape_inference import KINDS
 from tests.commands.command_line import xbuild
 from xbuild.core.op import OPS
 from xbuild.reference.concepts import concepts, entries, plain
-from xbuild.reference.words import told
+from xbuild.reference.words import explain_word
 
 DOCS = Path(__file__).parents[2] / "docs"
 INSIDE = {
@@ -97,7 +97,7 @@ def words(term: str) -> list[str]:
 
 @pytest.mark.parametrize("term", [term for term in glossary() if term not in INSIDE])
 def test_terms_of_the_glossary(term: str) -> None:
-    assert [word for word in words(term) if not told(word)] == []
+    assert [word for word in words(term) if not explain_word(word)] == []
 
 
 def test_terms_of_the_code_are_in_the_glossary() -> None:
@@ -105,19 +105,23 @@ def test_terms_of_the_code_are_in_the_glossary() -> None:
 
 
 def test_kinds_of_error_and_ops() -> None:
-    assert [kind for kind in KINDS if not told(kind)] == []
-    assert [opcode for opcode, schema in OPS.items() if not told(opcode) or not told(schema.spelling)] == []
+    assert [kind for kind in KINDS if not explain_word(kind)] == []
+    assert [
+        opcode for opcode, schema in OPS.items() if not explain_word(opcode) or not explain_word(schema.spelling)
+    ] == []
 
 
 def test_public_functions_and_types() -> None:
     public = [name for name in xb.__all__ if callable(getattr(xb, name)) and not inspect.ismodule(getattr(xb, name))]
-    assert [name for name in public if name not in ("AnyShape", "Dims", "PENDING") and not told(f"xb.{name}")] == []
+    assert [
+        name for name in public if name not in ("AnyShape", "Dims", "PENDING") and not explain_word(f"xb.{name}")
+    ] == []
     on_mesh = [name for name, thing in vars(xb.mesh).items() if inspect.isfunction(thing) and name[0] != "_"]
-    assert [name for name in on_mesh if not told(f"xb.mesh.{name}")] == []
+    assert [name for name in on_mesh if not explain_word(f"xb.mesh.{name}")] == []
 
 
 def test_attributes_of_ops() -> None:
-    assert [name for schema in OPS.values() for name in schema.names if not told(name)] == []
+    assert [name for schema in OPS.values() for name in schema.names if not explain_word(name)] == []
 
 
 @pytest.mark.parametrize("word", OF_REPORTS)
@@ -158,7 +162,7 @@ def test_no_word_has_two_entries() -> None:
 
 
 def test_an_op_shows_both_forms() -> None:
-    text = "\n".join(told("reduce"))
+    text = "\n".join(explain_word("reduce"))
     assert "xb.ops.reduce(operands: Values, init_values: Values, *, to_apply: Region, dimensions: Dims)" in text
     assert "the comfortable form: xb.reduce(operands: Value | Sequence[Value]" in text
     assert "dimensions: int | Sequence[int] | None = None" in text

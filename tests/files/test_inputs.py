@@ -19,8 +19,8 @@ from click.testing import CliRunner, Result
 import xbuild as xb
 from tests.commands.command_line import usage
 from xbuild.cli import main
-from xbuild.files import arguments, results
-from xbuild.files.npz import ArchiveError
+from xbuild.files import arrays
+from xbuild.files.arrays import ArchiveError
 
 PROGRAM = "ENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] negate(x)\n}\n"
 DEVICES = "HloModule m, replica_count=2\n" + PROGRAM
@@ -74,21 +74,21 @@ FOUR = npy("(4,)") + bytes(16)
 DAMAGED = {
     "claims more than it holds": (
         npy("(10000000000000,)") + b"12",
-        "claims 40,000,000,000,000 bytes of elements, and holds 2",
+        "states 40,000,000,000,000 bytes of elements, but contains 2",
     ),
-    "holds more than it claims": (FOUR + bytes(4), "claims 16 bytes of elements, and holds 20"),
-    "objects": (npy("(4,)", "'|O'") + bytes(32), "numbers are wanted"),
-    "texts": (npy("(1,)", "'<U1000000'") + bytes(4_000_000), "numbers are wanted"),
-    "records": (npy("(4,)", "[('a', '<f4')]") + bytes(16), "numbers are wanted"),
-    "a negative size": (npy("(-4,)"), "sizes that no array has"),
-    "a size that is no integer": (npy("(4.5,)"), "is no array"),
-    "many dimensions": (npy(f"({'1,' * 100})") + bytes(4), "sizes that no array has"),
-    "deep nesting": (npy("(" * 5000 + ")" * 5000), "is no array"),
-    "an expression": (npy("(__import__('os'),)"), "is no array"),
-    "no header": (b"", "is no array"),
-    "another magic": (b"\x93NUMPX\x01\x00", "is no array"),
-    "another version": (b"\x93NUMPY\x09\x00" + bytes(100), "is of version (9, 0) of NumPy's format"),
-    "a header without end": (header("{", b"\x02\x00")[:8] + b"\xff\xff\xff\xff" + b" " * 100, "is no array"),
+    "holds more than it claims": (FOUR + bytes(4), "states 16 bytes of elements, but contains 20"),
+    "objects": (npy("(4,)", "'|O'") + bytes(32), "expected numbers"),
+    "texts": (npy("(1,)", "'<U1000000'") + bytes(4_000_000), "expected numbers"),
+    "records": (npy("(4,)", "[('a', '<f4')]") + bytes(16), "expected numbers"),
+    "a negative size": (npy("(-4,)"), "sizes that no array can have"),
+    "a size that is no integer": (npy("(4.5,)"), "is not an array"),
+    "many dimensions": (npy(f"({'1,' * 100})") + bytes(4), "sizes that no array can have"),
+    "deep nesting": (npy("(" * 5000 + ")" * 5000), "is not an array"),
+    "an expression": (npy("(__import__('os'),)"), "is not an array"),
+    "no header": (b"", "is not an array"),
+    "another magic": (b"\x93NUMPX\x01\x00", "is not an array"),
+    "another version": (b"\x93NUMPY\x09\x00" + bytes(100), "has version (9, 0) of NumPy's format"),
+    "a header without end": (header("{", b"\x02\x00")[:8] + b"\xff\xff\xff\xff" + b" " * 100, "is not an array"),
 }
 
 
@@ -104,12 +104,12 @@ def test_damaged_arrays(what: str) -> None:
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ({"arg0": FOUR, "zz": FOUR}, "'in.npz' holds 'zz', which is no argument"),
-        ({"arg0": FOUR, "arg1": FOUR}, "arg1 is given, and the program takes 1 argument: arg0"),
-        ({"d5_arg0": FOUR, "arg0": FOUR}, "d5_arg0 is for device 5, and the program has 1"),
-        ({"arg" + "9" * 5000: FOUR}, "'in.npz' holds 'arg999"),
-        ({"arg0": FOUR, "arg0:bf16": FOUR}, "'in.npz' holds arg0 in two types"),
-        ({"infeed0": FOUR}, "'in.npz' holds 'infeed0', which is no argument"),
+        ({"arg0": FOUR, "zz": FOUR}, "'in.npz': 'zz' does not name an argument"),
+        ({"arg0": FOUR, "arg1": FOUR}, "unexpected arg1: the program takes 1 argument: arg0"),
+        ({"d5_arg0": FOUR, "arg0": FOUR}, "d5_arg0 is for device 5, but the program has only 1"),
+        ({"arg" + "9" * 5000: FOUR}, "'in.npz': 'arg999"),
+        ({"arg0": FOUR, "arg0:bf16": FOUR}, "'in.npz' contains arg0 in two types"),
+        ({"infeed0": FOUR}, "'in.npz': 'infeed0' does not name an argument"),
     ],
 )
 def test_members_that_are_no_arguments(entries: dict[str, bytes], message: str) -> None:
@@ -119,7 +119,7 @@ def test_members_that_are_no_arguments(entries: dict[str, bytes], message: str) 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_name_that_is_there_twice() -> None:
     told = usage(xbuild("run", "p.hlo", "--inputs", zipped("in.npz", arg0=FOUR, arg0_again=FOUR)))
-    assert told == "'in.npz' holds 'arg0' twice"
+    assert told == "'in.npz' contains 'arg0' twice"
 
 
 def test_results_may_stand_beside_arguments() -> None:
@@ -127,6 +127,7 @@ def test_results_may_stand_beside_arguments() -> None:
     assert xbuild("run", "p.hlo", "--inputs", "in.npz").exit_code == 0
 
 
+@pytest.mark.slow
 def test_what_is_not_asked_for_in_its_shape_is_not_loaded() -> None:
     """A megabyte that unpacks to a gigabyte; the run tells its shape, and nothing of it was unpacked."""
     packed = io.BytesIO()
@@ -147,12 +148,12 @@ def test_what_is_not_asked_for_in_its_shape_is_not_loaded() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["infeed0_999999999"], "element 0 of infeed0 is missing, and 999999999 is there"),
-        (["infeed999999999"], "infeed item 0 of device 0 is missing, and 999999999 is there"),
-        (["infeed0" + "_0" * 41], "stands in 41 tuples, and 40 are the most"),
-        (["infeed0" + "_0" * 20000], "stands in 20000 tuples"),
-        (["infeed" + "1" * 5000], "is no item of an infeed"),
-        (["infeed0", "infeed0:f32"], "infeed0 is there in two types"),
+        (["infeed0_999999999"], "element 0 of infeed0 is missing, but the file has element 999999999"),
+        (["infeed999999999"], "infeed item 0 of device 0 is missing, but the file has item 999999999"),
+        (["infeed0" + "_0" * 41], "is nested in 41 tuples; at most 40 are allowed"),
+        (["infeed0" + "_0" * 20000], "is nested in 20000 tuples"),
+        (["infeed" + "1" * 5000], "does not name an infeed item"),
+        (["infeed0", "infeed0:f32"], "the file contains infeed0 in two types"),
     ],
 )
 def test_items_of_an_infeed(names: list[str], message: str) -> None:
@@ -171,19 +172,19 @@ def test_arguments_beyond_the_memory() -> None:
 def test_sizes_are_limited_before_anything_is_loaded(tmp_path: Path) -> None:
     np.savez("in.npz", arg0=np.zeros(4, np.float32))
     np.savez("feed.npz", infeed0=np.zeros(4, np.float32))
-    with pytest.raises(ArchiveError, match="the arguments up to arg0 would take 16 bytes, and 15 may be taken"):
-        arguments.read_arguments("in.npz", [[xb.f32[4]]], 15)
+    with pytest.raises(ArchiveError, match="the arguments up to arg0 would take 16 bytes; the limit is 15"):
+        arrays.read_arguments("in.npz", [[xb.f32[4]]], 15)
     with pytest.raises(ArchiveError, match="the items of the infeed would take 16 bytes"):
-        arguments.read_infeed("feed.npz", 1, 15)
+        arrays.read_infeed("feed.npz", 1, 15)
     with pytest.raises(ArchiveError, match="random arguments would take"):
-        results.random_arguments(0, [[xb.f32[4]]], 16)
-    ((value,),) = arguments.read_arguments("in.npz", [[xb.f32[4]]], 16)
+        arrays.random_arguments(0, [[xb.f32[4]]], 16)
+    ((value,),) = arrays.read_arguments("in.npz", [[xb.f32[4]]], 16)
     assert value.tolist() == [0, 0, 0, 0]
 
 
 def test_an_array_for_all_devices_is_loaded_once() -> None:
     np.savez("in.npz", arg0=np.zeros(4, np.float32))
-    (first,), (second,) = arguments.read_arguments("in.npz", [[xb.f32[4]], [xb.f32[4]]], 16)
+    (first,), (second,) = arrays.read_arguments("in.npz", [[xb.f32[4]], [xb.f32[4]]], 16)
     assert first is second
 
 
@@ -191,20 +192,20 @@ def test_an_array_for_all_devices_is_loaded_once() -> None:
 def test_pipes_and_devices_in_place_of_files() -> None:
     os.mkfifo("pipe")
     os.mkfifo("pipe.hlo")
-    assert usage(xbuild("run", "p.hlo", "--inputs", "pipe")) == "'pipe' is a pipe, and a file is wanted"
-    assert usage(xbuild("run", "p.hlo", "--random", 1, "--infeed", "pipe")) == "'pipe' is a pipe, and a file is wanted"
-    assert usage(xbuild("run", "p.hlo", "--inputs", "/dev/zero")) == "'/dev/zero' is a device, and a file is wanted"
-    assert usage(xbuild("check", "pipe.hlo")) == "'pipe.hlo' is a pipe, and a file is wanted"
-    assert usage(xbuild("viz", "p.hlo", "--data", "pipe")) == "'pipe' is a pipe, and a file is wanted"
+    assert usage(xbuild("run", "p.hlo", "--inputs", "pipe")) == "'pipe' is a pipe; expected a file"
+    assert usage(xbuild("run", "p.hlo", "--random", 1, "--infeed", "pipe")) == "'pipe' is a pipe; expected a file"
+    assert usage(xbuild("run", "p.hlo", "--inputs", "/dev/zero")) == "'/dev/zero' is a device; expected a file"
+    assert usage(xbuild("check", "pipe.hlo")) == "'pipe.hlo' is a pipe; expected a file"
+    assert usage(xbuild("viz", "p.hlo", "--data", "pipe")) == "'pipe' is a pipe; expected a file"
     assert usage(xbuild("run", "p.hlo", "--random", 1, "--outputs", "pipe")) == "pipe: nobody reads this pipe"
     Path("folder.hlo").mkdir()
-    assert "device0.hlo, device1.hlo and so on are wanted" in usage(xbuild("check", "folder.hlo"))
+    assert "expected device0.hlo, device1.hlo and so on" in usage(xbuild("check", "folder.hlo"))
 
 
 def test_a_text_of_any_claimed_size() -> None:
     with open("sparse.hlo", "wb") as file:
         file.truncate(1 << 42)
-    assert "and 4,294,967,296 are the most that is read" in usage(xbuild("check", "sparse.hlo"))
+    assert "at most 4,294,967,296 are read" in usage(xbuild("check", "sparse.hlo"))
 
 
 SPELLINGS = ("in.npz", "./in.npz", "sub/../in.npz", "hard.npz", "soft.npz", "{here}/in.npz", "linked/in.npz")
@@ -219,7 +220,7 @@ def test_results_do_not_take_the_place_of_arguments(spelling: str) -> None:
         words = ("--random", 1) if option == "--infeed" else ()
         out = spelling.format(here=os.getcwd())
         told = usage(xbuild("run", "p.hlo", *words, option, "in.npz", "--outputs", out))
-        assert told == f"--outputs {out} is what the command reads as {option}; another path is wanted"
+        assert told == f"--outputs {out} is the file that the command reads as {option}; choose another path"
     assert Path("in.npz").read_bytes() == before
 
 
@@ -244,7 +245,7 @@ def test_no_output_takes_the_place_of_the_target(words: tuple[str, ...], spellin
     Path("p.txt").write_text(PROGRAM)
     linked("p.txt", "hard.txt", "soft.txt")
     told = usage(xbuild(*words, spelling))
-    assert told == f"{words[2]} {spelling} is what the command reads as TARGET, p.txt; another path is wanted"
+    assert told == f"{words[2]} {spelling} is the file that the command reads as TARGET, p.txt; choose another path"
     assert Path("p.txt").read_text() == PROGRAM
 
 
@@ -268,7 +269,7 @@ def test_other_files_that_are_read() -> None:
 
 def test_two_outputs_are_two_files() -> None:
     told = usage(xbuild("run", "p.hlo", "--random", 1, "--outputs", "./a.html", "--page", "a.html"))
-    assert told == "--page a.html is what the command writes as --outputs; another path is wanted"
+    assert told == "--page a.html is the file that the command writes as --outputs; choose another path"
     assert not Path("a.html").exists()
     assert xbuild("run", "p.hlo", "--random", 1, "--outputs", "/dev/null").exit_code == 0
 

@@ -21,7 +21,7 @@ from tests.fuzzing.mutations import Mutator, corpus, one_of_each
 from tests.fuzzing.vast import vast
 from tests.fuzzing.verdict import SECONDS, Hang, bounded, verdict
 
-from . import archives, commands, mlir
+from . import archives, bytecode, commands, growth, mlir
 
 VAST = 10_000_000
 Found: TypeAlias = tuple[Counter[str], dict[int, str]]
@@ -77,7 +77,20 @@ def in_mlir(seeds: Iterable[int]) -> Found:
     return counted(lambda seed: judged(lambda: mlir.verdict(mlir.mutant(seed, texts)), SECONDS), seeds)
 
 
-READERS = {"text": mutated, "mlir": in_mlir, "npz": archived, "commands": commanded}
+def grown(seeds: Iterable[int]) -> Found:
+    """The same of small texts that could cost far more than their length."""
+    return counted(lambda seed: judged(lambda: growth.verdict(growth.text(seed), seed), growth.SECONDS), seeds)
+
+
+def in_bytecode(seeds: Iterable[int]) -> Found:
+    """The same of MLIR bytecode."""
+    given = bytecode.artifacts()
+    return counted(lambda seed: judged(lambda: bytecode.verdict(bytecode.mutant(seed, given)), SECONDS), seeds)
+
+
+READERS = {
+    "text": mutated, "mlir": in_mlir, "bytecode": in_bytecode, "npz": archived, "commands": commanded, "growth": grown,
+}  # fmt: skip
 
 
 def guided(seconds: int, seed: int) -> list[str]:

@@ -16,9 +16,8 @@ import numpy as np
 
 import xbuild as xb
 from shape_inference import AnyShape, TupleShape
-from xbuild.files import arguments
-from xbuild.files.npz import ArchiveError
-from xbuild.files.results import to_bits
+from xbuild.files import arrays
+from xbuild.files.arrays import ArchiveError, to_bits
 
 PARAMETERS: tuple[tuple[tuple[AnyShape, ...], ...], ...] = (
     ((xb.f32[4],),),
@@ -197,8 +196,8 @@ def verdict(archive: Archive) -> str:
         file.flush()
         path, parameters = Path(file.name), PARAMETERS[which]
         said = [
-            _said(lambda: arguments.read_arguments(path, parameters, MOST)),
-            _said(lambda: arguments.read_infeed(path, len(parameters), MOST)),
+            _said(lambda: arrays.read_arguments(path, parameters, MOST)),
+            _said(lambda: arrays.read_infeed(path, len(parameters), MOST)),
         ]
     return ", ".join(said)
 

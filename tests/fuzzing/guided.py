@@ -24,12 +24,12 @@ MLIR = r"[a-z_]+\.[a-z_]+|tensor<[\w?]+>|#\w+<\w+|[a-z_]+ = \S{1,12}"
 def words_of(reader: str, texts: Iterable[str]) -> set[str]:
     """Opcodes, attributes and shapes as they stand in texts, and all that there are."""
     from xbuild.core.op import OPS
-    from xbuild.stablehlo.reading.rules import RULES, all_rules
-    from xbuild.text.codecs.attribute_reader import own_keys
+    from xbuild.stablehlo.reading.rules import RULES, enter_all_rules
+    from xbuild.text.reader import own_keys
 
     found = {word for text in texts for word in re.findall(MLIR if reader == "mlir" else HLO, text)}
     if reader == "mlir":
-        all_rules()
+        enter_all_rules()
         return found | set(RULES)
     return found | {f"{each.spelling}(" for each in OPS.values()} | {f", {k}=" for each in OPS for k in own_keys(each)}
 

@@ -24,7 +24,7 @@ import xbuild as xb
 from interpreter import trace
 from xbuild.core.identifiers import short_path
 from xbuild.pages import page_text
-from xbuild.pictures.formats.engine import render
+from xbuild.pictures.graphviz import render
 
 HOSTILE = (
     "<!--script-->", "<!--data-->", "<!--<script>", "--><script>window.pwned=1</script>", "]]><![CDATA[", "</script>",
@@ -72,8 +72,8 @@ class Names:
         )
         return "?" if 0xDC80 <= code <= 0xDCFF else chr(code)
 
-    def rows(self) -> list[Row]:
-        return [[self.name()[:10_000] for _ in PLACES] for _ in range(ROWS)]
+    def rows(self, count: int | None = None) -> list[Row]:
+        return [[self.name()[:10_000] for _ in PLACES] for _ in range(ROWS if count is None else count)]
 
 
 def shown(name: str) -> str:
@@ -251,7 +251,7 @@ class Browser:
 
 
 @contextmanager
-def browser() -> Iterator[Browser | None]:
+def chromium() -> Iterator[Any]:
     """None where there is no Chromium, or nothing to steer it."""
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     try:
@@ -261,10 +261,16 @@ def browser() -> Iterator[Browser | None]:
     if path is None:
         yield None
         return
-    with sync_playwright() as running, tempfile.TemporaryDirectory() as folder:
-        chromium = running.chromium.launch(executable_path=path, args=["--disable-gpu", "--no-sandbox"])
-        yield Browser(chromium, Path(folder))
-        chromium.close()
+    with sync_playwright() as running:
+        found = running.chromium.launch(executable_path=path, args=["--disable-gpu", "--no-sandbox"])
+        yield found
+        found.close()
+
+
+@contextmanager
+def browser() -> Iterator[Browser | None]:
+    with chromium() as opened, tempfile.TemporaryDirectory() as folder:
+        yield None if opened is None else Browser(opened, Path(folder))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 import xbuild as xb
 from examples.gallery.deadlocks import exchange
-from interpreter.tracing import traced
+from interpreter.tracing import run_traced
 from xbuild.traces import Trace
 
 from ..browser import pages
@@ -34,7 +34,7 @@ def loop(place: Path) -> Path:
 
 def swap(place: Path) -> Path:
     inputs = [[np.array([n, -n], np.float32)] for n in range(2)]
-    return traced(xb.parse_hlo(SWAP), inputs, check=False)[0].save(place)
+    return run_traced(xb.parse_hlo(SWAP), inputs, check=False)[0].save(place)
 
 
 def two_programs(place: Path) -> Path:
@@ -42,7 +42,7 @@ def two_programs(place: Path) -> Path:
 
 
 def stuck(place: Path) -> Path:
-    return traced(exchange(2, "send recv done"), [[np.zeros(4, np.float32)]] * 2, check=False)[0].save(place)
+    return run_traced(exchange(2, "send recv done"), [[np.zeros(4, np.float32)]] * 2, check=False)[0].save(place)
 
 
 def kinds(place: Path) -> Path:
@@ -55,7 +55,7 @@ def kinds(place: Path) -> Path:
     numbers = {xb.s4: [-8, 0, 7], xb.pred: [True, False], xb.bf16: [1, np.nan], xb.c64: [1j, 2]}
     inputs = [np.arange(-9, 391).reshape(20, 20).astype(np.float32)]
     inputs += [np.array(each).astype(kind.dtype) for kind, each in numbers.items()]
-    return traced(xb.Module("kinds", program), [inputs], elements=100)[0].save(place)
+    return run_traced(xb.Module("kinds", program), [inputs], elements=100)[0].save(place)
 
 
 def strict(place: Path) -> Path:
@@ -63,7 +63,7 @@ def strict(place: Path) -> Path:
     def program(x: xb.Value) -> xb.Value:
         return xb.add(xb.log(x), x)
 
-    found, _ = traced(xb.Module("strict", program), [[np.array([1, 0, -1], np.float32)]], strict=True)
+    found, _ = run_traced(xb.Module("strict", program), [[np.array([1, 0, -1], np.float32)]], strict=True)
     return found.save(place)
 
 

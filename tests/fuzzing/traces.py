@@ -24,7 +24,7 @@ from xbuild.cli.trace import overview
 from xbuild.pages import page_text
 from xbuild.stepping import Shell
 from xbuild.traces import Trace, TraceError
-from xbuild.traces.compare import compare_traces
+from xbuild.traces.questions import compare_traces
 
 SECONDS = 10
 COMMANDS = "\n".join(

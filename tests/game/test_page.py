@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import browser as browser
 from xbuild.game.level import Case
-from xbuild.game.levels import Entry, in_order
+from xbuild.game.levels import ShippedLevel, in_order
 
 Move = tuple[int, int]
 
@@ -49,7 +48,7 @@ def way(case: Case, wanted: str) -> list[Move] | None:
 
 
 @pytest.mark.parametrize("entry", in_order(), ids=lambda each: each.name)
-def test_a_player_reaches_every_goal(entry: Entry, tab: Any, tmp_path: Path) -> None:
+def test_a_player_reaches_every_goal(entry: ShippedLevel, tab: Any, tmp_path: Path) -> None:
     file = tmp_path / "level.html"
     file.write_text(entry.page())
     tab.goto(file.as_uri())
@@ -120,14 +119,14 @@ def test_a_page_opens_within_a_second(tab: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("entry", [in_order()[0], in_order()[-1]], ids=lambda each: each.name)
-def test_without_javascript_the_devices_can_be_read(entry: Entry, browser: Any, tmp_path: Path) -> None:
+def test_without_javascript_the_devices_can_be_read(entry: ShippedLevel, browser: Any, tmp_path: Path) -> None:
     file = tmp_path / "level.html"
     file.write_text(entry.page())
     context = browser.new_context(java_script_enabled=False)
     found = context.new_page()
     found.goto(file.as_uri())
     assert found.locator("noscript p").first.is_visible()
-    assert "JavaScript is off here" in found.locator("noscript p").first.inner_text()
+    assert "JavaScript is off, so" in found.locator("noscript p").first.inner_text()
     assert not found.locator("#tools").is_visible()
     items = [item.instruction for case in entry.level().cases for row in case.board.items.values() for item in row]
     shown = found.locator("dd").all_inner_texts()

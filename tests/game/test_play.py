@@ -8,7 +8,7 @@ import pytest
 
 import xbuild as xb
 from tests.commands.command_line import xbuild
-from xbuild.game.levels import Entry, in_order
+from xbuild.game.levels import ShippedLevel, in_order
 
 LARGEST = 200_000
 
@@ -21,7 +21,7 @@ def test_levels_are_listed() -> None:
 
 
 @pytest.mark.parametrize("entry", in_order(), ids=lambda each: each.name)
-def test_a_page_is_small_and_whole(entry: Entry) -> None:
+def test_a_page_is_small_and_whole(entry: ShippedLevel) -> None:
     page = entry.page()
     assert len(page) < LARGEST
     assert "<!--" not in page.replace("<!doctype", "")

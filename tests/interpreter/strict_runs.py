@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import xbuild as xb
-from interpreter import Finding, StrictFailure, evaluate
+from interpreter import Finding as StrictFinding
+from interpreter import StrictFailure, evaluate
 
 
-def strictly(computation: xb.Computation, *arguments: Any, **options: Any) -> tuple[Any, tuple[Finding, ...]]:
+def strictly(computation: xb.Computation, *arguments: Any, **options: Any) -> tuple[Any, tuple[StrictFinding, ...]]:
     """The result of a strict run, and what it has found."""
     try:
         return evaluate(computation, *arguments, strict=True, **options), ()

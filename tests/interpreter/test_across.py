@@ -10,7 +10,7 @@ import pytest
 
 import xbuild as xb
 from interpreter import trace
-from xbuild.traces import Across, Meeting, Trace
+from xbuild.traces import Across, Trace, TracedMeeting
 
 GROUPS = [[2, 0], [1, 3]]
 PAIRS = [(0, 1), (1, 2), (3, 0)]
@@ -33,11 +33,11 @@ def _run(build: Callable[[xb.Value], Any]) -> Trace:
     return trace(xb.Module("across", program, num_replicas=4), inputs, origins=True)
 
 
-def _devices(found: Trace, meeting: Meeting) -> list[int]:
+def _devices(found: Trace, meeting: TracedMeeting) -> list[int]:
     return [found[event].device for event in meeting.events]
 
 
-def _sums(found: Trace, meeting: Meeting, table: Across) -> list[int]:
+def _sums(found: Trace, meeting: TracedMeeting, table: Across) -> list[int]:
     """The sum of the elements that each row names."""
     of_device = {found[member].device: member for member in meeting.events}
     sums = []

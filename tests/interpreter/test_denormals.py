@@ -11,11 +11,14 @@ import pytest
 
 import xbuild as xb
 from interpreter import Limits, Stopped, evaluate, execute, trace
+from interpreter.compiler.facts import product_facts
+from interpreter.kernels.products import Settled
 from interpreter.rules import denormals
 from interpreter.runtime import run
 from shape_inference.ops import elementwise
 from tests.oracle import Failure, Job, Oracle
 from tests.oracle.deviations import OF_DENORMALS
+from tests.support.measured import require_measured_jaxlib
 from xbuild.cli import main
 
 Array = np.ndarray[Any, Any]
@@ -43,9 +46,9 @@ def way(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
         pytest.skip("this platform has no mode that is known")
     if request.param == "arrays":
         monkeypatch.setattr(run, "HAS_MODE", False)
-        monkeypatch.setattr("interpreter.runtime.driver.with_mode", lambda own, flush: own)
-        monkeypatch.setattr("interpreter.runtime.quick.with_mode", lambda own, flush: own)
-        monkeypatch.setattr("interpreter.runtime.quick._FREE", [])
+        monkeypatch.setattr("interpreter.runtime.ends.with_mode", lambda own, flush: own)
+        monkeypatch.setattr("interpreter.runtime.run.with_mode", lambda own, flush: own)
+        monkeypatch.setattr("interpreter.runtime.run._FREE", [])
     return str(request.param)
 
 
@@ -105,10 +108,11 @@ def _windowed(fold: str, init: float) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.parametrize("dtype", [xb.f16, xb.bf16, xb.f32, xb.f64], ids=str)
 def test_as_real_xla(dtype: xb.PrimitiveType, way: str) -> None:
-    pytest.importorskip("jaxlib")
+    require_measured_jaxlib()
     wrong = set()
     with np.errstate(all="ignore"):
         cases = programs(dtype)
@@ -194,7 +198,7 @@ def test_a_trace_is_of_the_run_it_asks_for() -> None:
 
 
 def test_what_is_neither_is_refused() -> None:
-    with pytest.raises(ValueError, match="or 'keep' is wanted"):
+    with pytest.raises(ValueError, match="or 'keep', got 'zero'"):
         evaluate(HALVE, [1.0, 2.0], denormals="zero")  # type: ignore[arg-type]
 
 
@@ -219,3 +223,99 @@ def test_zeros_of_both_signs_have_one_order(dtype: xb.PrimitiveType, fold: str, 
     for made in (_reduced(fold, init), _windowed(fold, init)):
         found = np.asarray(evaluate(xb.computation(dtype[2, 4])(made), rows)).astype(np.float32)
         assert np.signbit(found).ravel().tolist() == wanted
+
+
+def threaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make products take the way for several threads of BLAS, on any machine."""
+    monkeypatch.setattr("interpreter.kernels.products.is_single_threaded", lambda: False)
+    monkeypatch.setattr("interpreter.kernels.convolving.is_single_threaded", lambda: False)
+
+
+def _small(*shape: int) -> Array:
+    """Numbers about the least normal one, of both signs, half of them denormal."""
+    draw = np.random.default_rng(sum(shape))
+    return (draw.standard_normal(shape) * np.finfo(np.float32).tiny).astype(np.float32)
+
+
+N = 64  # whose products BLAS may share out to threads
+OF_PRODUCTS: dict[str, Any] = {
+    "parameters": lambda x, y: xb.dot(x, y),
+    "sums": lambda x, y: xb.dot(x + y, y + x),
+    "moved": lambda x, y: xb.dot(xb.transpose(x, [1, 0]), xb.reshape(xb.reshape(x * y, [N * N]), [N, N])),
+    "functions": lambda x, y: xb.dot(xb.tanh(x), xb.tanh(x * 2.0)),
+    "returned": lambda x, y: xb.tanh(xb.dot(x, y * 1e35)),
+    "scaled": lambda x, y: xb.dot(x, y) * 1e20 + xb.dot(y, x),
+    "chosen": lambda x, y: xb.select(xb.gt(x, y), xb.dot(x, y), xb.dot(y * 1e30, x)) * 1e20,
+    "of a product": lambda x, y: xb.dot(xb.dot(x, y * 1e38), y * 1e38),
+    "in a tuple": lambda x, y: xb.tuple_(xb.dot(x, y * 1e30), xb.dot(x, y) * 2.0),
+    "relu": lambda x, y: xb.dot(xb.maximum(x * 3.0, 0.0), y),
+}
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e19, 1e38])
+@pytest.mark.parametrize("name", OF_PRODUCTS)
+def test_products_on_several_threads_are_those_of_one(name: str, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BLAS's own threads keep denormal numbers; the results have the bits of one thread, which flushes them."""
+    x, y = _small(N, N), (_small(N, N + 1)[:, 1:] * np.float32(scale)).astype(np.float32)
+    made = lambda: xb.computation(xb.f32[N, N], xb.f32[N, N])(OF_PRODUCTS[name])  # noqa: E731
+    monkeypatch.setattr("interpreter.kernels.products.is_single_threaded", lambda: True)
+    limited = pytest.importorskip("threadpoolctl").threadpool_limits
+    with limited(1, "blas"):
+        alone = evaluate(made(), x, y)
+    threaded(monkeypatch)
+    for threads in (1, 2):
+        with limited(threads, "blas"):
+            found = evaluate(made(), x, y)
+        for one, other in zip(*(each if isinstance(each, tuple) else (each,) for each in (alone, found)), strict=True):
+            assert one.tobytes() == other.tobytes(), threads
+
+
+def test_convolutions_on_several_threads_are_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    image, kernel = _small(2, 8, 16, 16), (_small(8, 8, 3, 3) * np.float32(1e37)).astype(np.float32)
+    made = lambda: xb.computation(xb.f32[image.shape], xb.f32[kernel.shape])(  # noqa: E731
+        lambda x, w: xb.conv(x, w, window_strides=[1, 1], padding="SAME")
+    )
+    monkeypatch.setattr("interpreter.kernels.products.is_single_threaded", lambda: True)
+    monkeypatch.setattr("interpreter.kernels.convolving.is_single_threaded", lambda: True)
+    limited = pytest.importorskip("threadpoolctl").threadpool_limits
+    with limited(1, "blas"):
+        alone = evaluate(made(), image, kernel)
+    threaded(monkeypatch)
+    with limited(2, "blas"):
+        assert evaluate(made(), image, kernel).tobytes() == alone.tobytes()
+
+
+def _known(function: Any, dtype: xb.PrimitiveType = xb.f32) -> Settled:
+    """What the plan knows of the last dot of a function of two matrices."""
+    made = xb.computation(dtype[N, N], dtype[N, N])(function)
+    dots = [each for each in made.instructions if each.opcode == "dot"]
+    return product_facts(dots[-1], made, is_observed=False)
+
+
+KNOWN: dict[str, tuple[Any, Settled]] = {
+    "parameters, and the result": (lambda x, y: xb.dot(x, y), Settled()),
+    "sums and constants": (lambda x, y: xb.dot(x + y, xb.broadcast(xb.constant(x.builder, np.float32(2)), [N, N], [])),
+                           Settled(lhs=True, rhs=True)),
+    "a denormal constant": (lambda x, y: xb.dot(x, xb.broadcast(xb.constant(x.builder, LEAST), [N, N], [])), Settled()),
+    "moved sums": (lambda x, y: xb.dot(xb.transpose(x + y, [1, 0]), xb.reverse(y - x, [0])), Settled(True, True)),
+    "a function of a parameter": (lambda x, y: xb.dot(xb.tanh(x), xb.exp(x)), Settled()),
+    "a function of a sum": (lambda x, y: xb.dot(xb.tanh(x + y), y), Settled(lhs=True)),
+    "arithmetic reads it": (lambda x, y: xb.transpose(xb.dot(x, y), [1, 0]) * x, Settled(product=True)),
+    "a power reads it": (lambda x, y: xb.power(xb.dot(x, y), y), Settled()),
+    "a function reads it": (lambda x, y: (lambda z: xb.tanh(z) + x * z)(xb.dot(x, y)), Settled()),
+    "it is a result, too": (lambda x, y: xb.tuple_(xb.dot(x, y), y), Settled()),
+    "bits are read": (lambda x, y: xb.bitcast_convert(xb.dot(x, y), xb.s32), Settled()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_a_plan_knows_of_denormal_numbers(name: str) -> None:
+    function, known = KNOWN[name]
+    assert _known(function) == known
+
+
+def test_a_product_that_is_seen_is_flushed() -> None:
+    made = xb.computation(xb.f32[N, N], xb.f32[N, N])(lambda x, y: xb.dot(x, y) * x)
+    (dot,) = (each for each in made.instructions if each.opcode == "dot")
+    assert product_facts(dot, made, is_observed=False).product
+    assert not product_facts(dot, made, is_observed=True).product

@@ -125,7 +125,7 @@ def test_loops_that_run_a_different_number_of_trips_stop_with_the_trip() -> None
         execute(module, [[3], [2]])
     text = str(stopped.value)
     assert "trip 3" in text
-    assert "device 1  has ended" in text
+    assert "device 1  has finished" in text
     assert [state.device for state in stopped.value.report.devices if state.cause] == [1]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import xbuild as xb
 from interpreter import evaluate
-from interpreter.provenance.elements import origins_of
+from interpreter.provenance import origins_of
 
 Build = Callable[..., xb.Value]
 

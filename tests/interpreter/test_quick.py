@@ -101,7 +101,7 @@ def test_a_run_that_ends_early_says_where() -> None:
     with pytest.raises(Stopped) as slow:
         evaluate(computation, 0.0, limits=limits)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("interpreter.runtime.quick.Limits", lambda: limits)
+        patch.setattr("interpreter.runtime.run.Limits", lambda: limits)
         with pytest.raises(Stopped) as quick:
             evaluate(computation, 0.0)
     reports = [each.value.report for each in (slow, quick)]

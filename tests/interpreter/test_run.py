@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import signal
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -220,3 +221,24 @@ def test_a_computation_called_by_many_is_a_function_of_its_own() -> None:
     twice = xb.computation(xb.f32[()])(lambda x: xb.call(xb.call(x, long), long))
     assert plan_source(twice).count("def ") == 2
     assert evaluate(twice, 0.0) == 200.0
+
+
+ABSENT: dict[str, Any] = {
+    "all-reduce": lambda x: xb.all_reduce(x, xb.add, [(0, 1, 7)]),
+    "collective-broadcast": lambda x: xb.collective_broadcast(x, [(7, 0)]),
+    "a source": lambda x: xb.collective_permute(x, [(7, 0)]),
+    "a target": lambda x: xb.collective_permute(x, [(0, 7)]),
+    "partitions": lambda x: xb.collective_permute(x, [(0, 1), (1, 0)], 1),
+    "send": lambda x: (xb.send_sync(x, 1, [(0, 7)]), xb.recv_sync(xb.f32[2], 1, [(0, 7)], builder=x.builder))[1],
+    "recv": lambda x: (xb.send_sync(x, 1, [(0, 1)]), xb.recv_sync(xb.f32[2], 1, [(7, 1)], builder=x.builder))[1],
+}
+
+
+@pytest.mark.parametrize("kind", ABSENT)
+def test_an_unchecked_program_that_names_an_absent_device_is_refused_by_name(kind: str) -> None:
+    """XLA has no meaning for it: no device of this number ever brings or takes a value."""
+    module = xb.Module("m", xb.computation(xb.f32[2])(ABSENT[kind]), num_replicas=2)
+    assert xb.check(module).kind == "error"
+    with pytest.raises(xb.XbuildError, match=r"(7|partition 1).* outside .*test_run") as error:
+        xb.execute(module, [[[1, 2]], [[3, 4]]], check=False)
+    assert error.value.kind in ("invalid_group", "device_out_of_range")

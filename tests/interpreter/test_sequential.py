@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import xbuild as xb
 from interpreter import evaluate
 from interpreter.ops import ordering
-from interpreter.rules.region import Region
+from interpreter.rules.region import AppliedComputation
 from shape_inference import PRIMITIVES, PrimitiveType, ShapeError
 from tests.support.compare import assert_same
 
@@ -157,8 +157,8 @@ PROGRAMS: dict[str, Program] = {
 def element_by_element(computation: xb.Computation, arguments: list[Array]) -> Any:
     """No computation is lifted to whole arrays, none is recognised, no key is read off a comparator."""
     with (
-        mock.patch.object(Region, "lifted", None),
-        mock.patch.object(Region, "opcode", None),
+        mock.patch.object(AppliedComputation, "lifted", None),
+        mock.patch.object(AppliedComputation, "opcode", None),
         mock.patch.object(ordering, "keys_of", return_value=None),
     ):
         return evaluate(computation, *arguments, sequential=True)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from interpreter.runtime.workers import Worker, file_of
+from interpreter.runtime.host import Worker, file_of
 
 SPINNING = """
 def spin(go_on, standing):
@@ -92,3 +96,41 @@ def test_a_function_that_returns_while_it_is_left_disturbs_nothing(monkeypatch: 
 def test_functions_of_c_have_no_file() -> None:
     assert file_of(np.sin) is None
     assert file_of(test_functions_of_c_have_no_file) == __file__
+
+
+BESIDE = """
+import sys, threading, time
+from interpreter.runtime.host import Worker
+
+def quick():
+    return 1
+
+def endless():
+    while True:
+        time.sleep(0.001)
+
+for function in (quick, endless):
+    bell = threading.Event()
+    worker = Worker(bell, __file__)
+    worker.start(function)
+    if function is endless:
+        time.sleep(0.05)
+        worker.leave()
+    assert bell.wait(10)
+    sys.settrace(lambda *_: None)
+    for _ in range(1000):
+        quick()
+    sys.settrace(None)
+print("traced")
+"""
+
+
+def test_code_that_is_traced_goes_on_after_a_worker(tmp_path: Path) -> None:
+    """An exception that is cancelled in a thread keeps CPython 3.11 in a loop where code is traced."""
+    (tmp_path / "beside.py").write_text(BESIDE)
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(
+        [sys.executable, "beside.py"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout == "traced\n", done.stderr

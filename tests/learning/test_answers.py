@@ -26,15 +26,15 @@ def test_a_part_of_one_choice_is_that_choice(guess: str, choice: str) -> None:
 @pytest.mark.parametrize("guess", ["it", "waits", "han", "e", "3", "", "hangs it"])
 def test_what_is_no_choice_or_several_is_told(guess: str) -> None:
     assert not any(is_right(guess, each, CHOICES) for each in CHOICES)
-    assert mismatch(guess, CHOICES[0], CHOICES) == "that is none of the choices a to d, or more than one of them"
+    assert mismatch(guess, CHOICES[0], CHOICES) == "expected exactly one of the choices a to d"
 
 
 REASONS = [
-    ("10", np.int32([10] * 4), "you gave 1 number, and 4 are wanted"),
-    ([1, 2], 3.0, "you gave 2 numbers, and 1 is wanted"),
-    ("f32[2,2]", [2, 2], "you gave a word, and numbers are wanted"),
-    ("two by two", 2, "you gave words, and a number is wanted"),
-    ("2 2", "refused", "you gave a number, and a word is wanted"), ("2 3", "f32[2,2]", ""), ("2", "f32[2,2]", ""),
+    ("10", np.int32([10] * 4), "expected 4 numbers, got 1"),
+    ([1, 2], 3.0, "expected 1 number, got 2"),
+    ("f32[2,2]", [2, 2], "expected numbers, got a word"),
+    ("two by two", 2, "expected a number, got words"),
+    ("2 2", "refused", "expected a word, got a number"), ("2 3", "f32[2,2]", ""), ("2", "f32[2,2]", ""),
     ("f32[3]", "f32[2,2]", ""), ("1 2", [3, 4], ""), ("yes", np.bool_(False), ""),
 ]  # fmt: skip
 

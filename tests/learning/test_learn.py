@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +41,14 @@ def lines(*answers: str) -> str:
 def test_a_lesson_that_is_answered_rightly_is_done(folder: Path) -> None:
     found = xbuild("learn", 8, input=lines("0 0 1 2 3 0", "1 2", "pad", *RIGHT))
     assert found.exit_code == 0
-    assert "not so. Guess again; Enter shows it." in found.stdout
-    assert "  you gave 2 numbers, and 6 are wanted. Guess again; " in found.stdout
-    assert "  you gave a word, and numbers are wanted. Guess again; " in found.stdout
-    assert found.stdout.count("not so") == 1
-    assert "4 of 4 right\ndone; xbuild learn 9 is next" in found.stdout
-    assert found.stdout.count("XLA:CPU gives the same.") == 4
+    assert "Not quite. Try again, or press Enter to see the answer." in found.stdout
+    assert "  expected 6 numbers, got 2. Try again, " in found.stdout
+    assert "  expected numbers, got a word. Try again, " in found.stdout
+    assert found.stdout.count("Not quite") == 1
+    assert "4 of 4 right\ndone; next: xbuild learn 9," in found.stdout
+    assert found.stdout.count("XLA:CPU agrees.") == 4
     assert len(kept(folder)["lessons"]["pad"]) == 4
-    assert re.search(r"^ 8  done  Pad can also take away$", xbuild("learn").stdout, re.MULTILINE)
+    assert re.search(r"^ 8  done  Pad can also crop$", xbuild("learn").stdout, re.MULTILINE)
     assert [*Path.cwd().iterdir()] == [], "nothing is written where one works"
 
 
@@ -54,15 +56,15 @@ def test_the_question_comes_before_its_answer() -> None:
     found = xbuild("learn", 8, input="")
     assert "? [1, 2, 3] is padded" in found.stdout
     assert "0, 1, 2, 3, 0, 0" not in found.stdout
-    assert "left before the first right answer; there is nothing to keep" in found.stdout
-    assert "left after 1 right answer; it is kept" in xbuild("learn", 8, input=lines(RIGHT[0])).stdout
-    assert "left after 2 right answers; they are kept" in xbuild("learn", 8, input=lines(*RIGHT[:2])).stdout
+    assert "lesson ended; nothing to save" in found.stdout
+    assert "lesson ended; 1 right answer saved" in xbuild("learn", 8, input=lines(RIGHT[0])).stdout
+    assert "lesson ended; 2 right answers saved" in xbuild("learn", 8, input=lines(*RIGHT[:2])).stdout
 
 
 def test_what_is_shown_does_not_count(folder: Path) -> None:
     found = xbuild("learn", 8, input=lines("", *RIGHT[1:]))
     assert "the answer: [0, 1, 2, 3, 0, 0]" in found.stdout
-    assert "3 of 4 right\nxbuild learn 8 asks again" in found.stdout
+    assert "3 of 4 right\nto try again: xbuild learn 8" in found.stdout
     assert re.search(r"^ 8  3/4 ", xbuild("learn").stdout, re.MULTILINE)
     assert "4 of 4" in xbuild("learn", 8, input=lines(*RIGHT)).stdout
     assert len(kept(folder)["lessons"]["pad"]) == 4
@@ -72,17 +74,17 @@ def test_a_copy_is_graded(folder: Path) -> None:
     made = xbuild("learn", "--copy", ".")
     copies = sorted(Path("lessons").iterdir())
     assert len(copies) == len(shelf.entries("lessons"))
-    assert made.stdout.startswith(f"lessons: {len(copies)} lessons; ")
+    assert made.stdout.startswith(f"wrote lessons: {len(copies)} lessons; ")
     copy = Path("lessons") / PAD.path.name
     open_ones = xbuild("learn", 8, "--check", copy)
     assert (open_ones.exit_code, open_ones.stdout.count("open   ")) == (1, 4)
     guesses = iter(["[0, 1, 2, 3, 0, 0]", "[1, 0, 2, 0, 3]", "[9]", "'2'"])
     copy.write_text(re.sub(r"\.\.\.(?=, padded)", lambda _: next(guesses), copy.read_text()))
-    judged = xbuild("learn", 8, "--check", copy)
-    assert judged.exit_code == 1
-    assert "not so   low -1, high 2, interior 1." in judged.stdout
-    assert "\n         you gave 1 number, and 6 are wanted\n" in judged.stdout
-    assert "3 of 4 right" in judged.stdout
+    judge = xbuild("learn", 8, "--check", copy)
+    assert judge.exit_code == 1
+    assert "wrong    low -1, high 2, interior 1." in judge.stdout
+    assert "\n         expected 6 numbers, got 1\n" in judge.stdout
+    assert "3 of 4 right" in judge.stdout
     copy.write_text(copy.read_text().replace("[9]", '"0 2 0 3 0 0"'))
     assert xbuild("learn", 8, "--check", copy).exit_code == 0
     assert len(kept(folder)["lessons"]["pad"]) == 4
@@ -99,20 +101,20 @@ def test_the_answers_of_the_shipped_lesson_decide() -> None:
         .replace("..., padded(0, 0, 1)", "[0] * 5, padded(0, 0, 1)")
     )
     copy.write_text(text)
-    assert "not so   low 0, high 0, interior 1." in xbuild("learn", 8, "--check", copy).stdout
+    assert "wrong    low 0, high 0, interior 1." in xbuild("learn", 8, "--check", copy).stdout
 
 
 def test_a_notebook_is_written_and_graded() -> None:
-    assert xbuild("learn", 8, "--notebook").stdout == "08_pad.ipynb\n"
+    assert xbuild("learn", 8, "--notebook").stdout == "wrote 08_pad.ipynb: a notebook\n"
     written = Path("08_pad.ipynb")
-    assert "is there already" in usage(xbuild("learn", 8, "--notebook"))
+    assert "already exists" in usage(xbuild("learn", 8, "--notebook"))
     written.write_text(written.read_text().replace("..., padded(0, 0, 1)", "[1, 0, 2, 0, 3], padded(0, 0, 1)"))
     assert "right    low 0, high 0, interior 1." in xbuild("learn", 8, "--check", written).stdout
 
 
 @pytest.mark.parametrize("number", [8, 12])
 def test_a_page_is_one_file_that_needs_no_network(number: int) -> None:
-    assert xbuild("learn", number, "--page", "-o", "page.html").stdout == "page.html\n"
+    assert xbuild("learn", number, "--page", "-o", "page.html").stdout == "wrote page.html: a page, for any browser\n"
     text = Path("page.html").read_text()
     assert text.startswith("<!doctype html>")
     assert not re.findall(r"(?:src|href)=[\"']?(?:https?:)?//", text)
@@ -137,13 +139,13 @@ def test_a_file_that_cannot_be_judged_is_told(text: str, words: str) -> None:
 
 
 USES = [
-    (["learn", "99"], "there is no lesson 99: there are 1 to 24"),
-    (["learn", "--page"], "--page wants a number"),
-    (["learn", "8", "--page", "--notebook"], "two different things"),
-    (["learn", "8", "--copy", "."], "takes no number"),
+    (["learn", "99"], "there is no lesson 99: choose from 1 to 24"),
+    (["learn", "--page"], "--page needs a number"),
+    (["learn", "8", "--page", "--notebook"], "exclude each other"),
+    (["learn", "8", "--copy", "."], "omit the number"),
     (["learn", "8", "-o", "x"], "no effect without --notebook or --page"),
-    (["puzzle", "99"], "there is no puzzle 99: there are 1 to 20"),
-    (["puzzle", "--solution"], "--solution wants a number"),
+    (["puzzle", "99"], "there is no puzzle 99: choose from 1 to 20"),
+    (["puzzle", "--solution"], "--solution needs a number"),
 ]
 
 
@@ -155,16 +157,82 @@ def test_wrong_use_is_told(arguments: list[str], words: str) -> None:
 def test_progress_that_cannot_be_read_or_kept_is_told(folder: Path) -> None:
     data = folder / "data" / "xbuild"
     data.mkdir(parents=True)
-    (data / "progress.json").write_text("[1")
-    assert "cannot be read; what you do now is written over it" in xbuild("learn").stderr
-    (data / "progress.json").unlink()
     data.rmdir()
     data.write_text("a file where a folder is wanted")
     found = xbuild("learn", 8, input=lines(*RIGHT))
     assert "4 of 4 right" in found.stdout
-    assert "cannot be read: Not a directory" in found.stderr
-    assert "what you have done is not kept" in found.stderr
-    assert "written over" not in found.stderr
+    assert "Not a directory" in found.stderr
+    assert "your progress is not saved" in found.stderr
+    assert "set aside" not in found.stderr
+
+
+def _text(content: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(content)
+
+
+def _score(figure: str) -> Callable[[Path], object]:
+    return _text(f'{{"lessons":{{}},"puzzles":{{"one_hot":{{"steps":{figure}}}}}}}')
+
+
+_NO_SCORE = "'one_hot' in its puzzles has no score of integers"
+TAMPERED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "infinity": (_score("1e999"), _NO_SCORE),
+    "below zero": (_score("-1"), _NO_SCORE),
+    "huge": (_score(f"1{'0' * 4000}"), _NO_SCORE),
+    "too many digits": (_score(f"1{'0' * 9000}"), "it is not JSON"),
+    "flag": (_score("true"), _NO_SCORE),
+    "no list": (_text('{"lessons":{"pad":"abc"},"puzzles":{}}'), "'pad' in its lessons has no list of questions"),
+    "a list": (_text("[1]"), "it has no object 'lessons'"),
+    "cut": (_text("[1"), "it is not JSON"),
+    "deep": (_text("[" * 200_000), "it is not JSON"),
+    "half a pair": (_text('{"lessons":{"pad":["\\ud800"]},"puzzles":{}}'), "some of its text is not Unicode"),
+    "large": (_text(" " * (progress.MOST_BYTES + 1)), "it has more than 1,048,576 bytes"),
+    "a pipe": (os.mkfifo, "it is a pipe"),
+    "a folder": (Path.mkdir, "it is a folder"),
+    "a link": (lambda path: path.symlink_to("/etc/hostname"), "it is a link"),
+    "a link to nothing": (lambda path: path.symlink_to("/tmp/no/such"), "it is a link"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_what_is_no_progress_is_told_and_set_aside(how: str, folder: Path) -> None:
+    tamper, words = TAMPERED[how]
+    file = folder / "data" / "xbuild" / "progress.json"
+    file.parent.mkdir(parents=True)
+    tamper(file)
+    found = xbuild("puzzle")
+    assert found.exit_code == 0
+    assert words in found.stderr
+    assert found.stderr.endswith("it was renamed to progress.json.1\n")
+    assert "set aside" not in xbuild("puzzle").stderr
+    progress.read_progress().solve("outer_sum", {"flops": 3})
+    assert kept(folder)["puzzles"] == {"outer_sum": {"flops": 3}}
+    assert os.path.lexists(file.with_name("progress.json.1"))
+
+
+def test_progress_that_is_tampered_with_meanwhile_is_set_aside(folder: Path) -> None:
+    found = progress.read_progress()
+    found.solve("outer_sum", {"flops": 3})
+    found.file.write_text('{"lessons":{}}')
+    found.solve("one_hot", {"flops": 1})
+    assert "it has no object 'puzzles'; it was renamed to progress.json.1" in found.trouble
+    assert kept(folder)["puzzles"] == {"outer_sum": {"flops": 3}, "one_hot": {"flops": 1}}
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("victim"), Path.mkdir])
+def test_a_lock_that_is_no_file_is_told(make: Callable[[Path], object], folder: Path) -> None:
+    found = progress.read_progress()
+    found.file.parent.mkdir(parents=True)
+    make(found.file.with_suffix(".lock"))
+    found.solve("outer_sum", {"flops": 3})
+    assert "your progress is not saved" in found.trouble
+    assert not (found.file.parent / "victim").exists()
+
+
+def test_a_learners_file_that_is_a_pipe_is_told() -> None:
+    os.mkfifo("attempt.py")
+    assert "a pipe; expected a file" in usage(xbuild("learn", 1, "--check", "attempt.py"))
+    assert "a pipe; expected a file" in usage(xbuild("puzzle", 1, "--check", "attempt.py"))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +256,7 @@ def test_puzzles_are_listed_shown_and_judged(folder: Path) -> None:
     assert " 1  Outer sum\n" in xbuild("puzzle").stdout
     assert "def spec(x, y):" in xbuild("puzzle", 1).stdout
     assert "broadcast_in_dim" not in xbuild("puzzle", 1).stdout
-    assert "ops that may be used: broadcast, add; " in xbuild("puzzle", 1).stdout
+    assert "allowed ops: broadcast, add; " in xbuild("puzzle", 1).stdout
     assert "broadcast_in_dim" in xbuild("puzzle", 1, "--solution").stdout
     xbuild("puzzle", "--copy", ".")
     assert len([*Path("puzzles").iterdir()]) == 20
@@ -209,14 +277,14 @@ def test_a_file_without_a_solution_is_told() -> None:
 
 
 def test_a_solved_puzzle_without_figures_is_listed() -> None:
-    progress.progress().solve("greatest_common_divisor", {"flops": 3})
+    progress.read_progress().solve("greatest_common_divisor", {"flops": 3})
     assert "11  The greatest common divisor  [solved]\n" in xbuild("puzzle").stdout
 
 
 def test_processes_at_once_keep_all_answers(folder: Path) -> None:
     """Each of four processes reads the progress before any writes, and each keeps 25 answers and a puzzle."""
     text = (
-        "import sys; from xbuild.learning.progress import progress; kept = progress()\n"
+        "import sys; from xbuild.learning.progress import read_progress; kept = read_progress()\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
         "for n in range(25): kept.note('pad' if n % 2 else sys.argv[1], f'{sys.argv[1]} {n}')\n"
         "kept.solve(sys.argv[1], {'flops': 1})\n"

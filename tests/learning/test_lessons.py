@@ -19,11 +19,11 @@ import pytest
 from rich.console import Console
 
 from xbuild.learning import progress, shelf
-from xbuild.learning.answers import shown
+from xbuild.learning.answers import answer_text
 from xbuild.learning.cells import notebook
-from xbuild.learning.lesson import Question, told
+from xbuild.learning.lesson import Question, question_text
 from xbuild.learning.terminal import teach
-from xbuild.stepping.face import Face
+from xbuild.stepping.console import TextConsole
 
 ROOT = Path(__file__).parents[2]
 LESSONS = shelf.entries("lessons")
@@ -70,7 +70,7 @@ def test_no_code_before_a_question_states_its_answer(number: int) -> None:
 @pytest.mark.parametrize("number", NUMBERS)
 def test_as_a_script(number: int, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(LESSONS[number].path), run_name="__main__")
-    assert capsys.readouterr().out.count("no guess yet") == LESSONS[number].number_of_questions
+    assert capsys.readouterr().out.count("not answered yet") == LESSONS[number].number_of_questions
 
 
 def test_as_a_script_of_its_own() -> None:
@@ -80,7 +80,7 @@ def test_as_a_script_of_its_own() -> None:
     done = subprocess.run(command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr
-    assert "no guess yet" in done.stdout
+    assert "not answered yet" in done.stdout
     assert ended.ru_utime - begun.ru_utime < MOST_SECONDS
 
 
@@ -88,14 +88,14 @@ def test_as_a_script_of_its_own() -> None:
 def test_right_answers_are_taken_and_wrong_ones_are_not(number: int, questions: Any) -> None:
     begun = time.process_time()
     for each in questions(number):
-        right = shown(each.truth)
-        assert each.takes(each.truth), each.words
-        assert each.takes(right), each.words
-        assert each.takes(f" {right} "), each.words
-        assert not each.takes(""), each.words
-        assert not each.takes(f"{right} 99"), each.words
+        right = answer_text(each.truth)
+        assert each.accepts(each.truth), each.words
+        assert each.accepts(right), each.words
+        assert each.accepts(f" {right} "), each.words
+        assert not each.accepts(""), each.words
+        assert not each.accepts(f"{right} 99"), each.words
         for wrong in wrong_for(each):
-            assert not each.takes(wrong), (each.words, wrong)
+            assert not each.accepts(wrong), (each.words, wrong)
     assert time.process_time() - begun < MOST_SECONDS
 
 
@@ -103,7 +103,7 @@ def wrong_for(question: Question) -> list[str]:
     """Answers of the same form that are wrong."""
     if question.choices:
         return [each for each in question.choices if each != str(question.truth)]
-    right = shown(question.truth)
+    right = answer_text(question.truth)
     return ["f32[99]" if right[0].isalpha() and right not in ("yes", "no", "nan") else f"{right} 0", "-12345"]
 
 
@@ -111,10 +111,10 @@ def wrong_for(question: Question) -> list[str]:
 def test_a_guess_is_judged_in_print(number: int, questions: Any) -> None:
     for each in questions(number):
         kept, each.guess = each.guess, each.truth
-        assert "right" in told(each)
-        assert str(each.claim) in told(each)
+        assert "right" in question_text(each)
+        assert str(each.claim) in question_text(each)
         each.guess = "-12345"
-        assert "not so" in told(each)
+        assert "wrong" in question_text(each)
         each.guess = kept
 
 
@@ -124,9 +124,9 @@ def test_in_a_terminal(number: int, in_colour: bool, questions: Any, tmp_path: P
     """Answered by the truth at the prompt; in colour the words are the same."""
     out, kept = io.StringIO(), progress.Progress(tmp_path / "progress.json")
     console = Console(file=out, width=200, force_terminal=True) if in_colour else None
-    answers = iter([f"{shown(each.truth)}\n" for each in questions(number)])
+    answers = iter([f"{answer_text(each.truth)}\n" for each in questions(number)])
     with contextlib.redirect_stdout(out):
-        assert teach(LESSONS[number], Face(out, console), lambda: next(answers), kept)
+        assert teach(LESSONS[number], TextConsole(out, console), lambda: next(answers), kept)
     text = re.sub(r"\x1b\[[\d;]*m", "", out.getvalue())
     assert text.count("right: ") == len(questions(number))
     assert ("\x1b[" in out.getvalue()) == in_colour

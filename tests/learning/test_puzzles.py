@@ -9,7 +9,7 @@ import pytest
 
 import xbuild as xb
 from xbuild.learning import Puzzle, shelf
-from xbuild.learning.puzzle import told
+from xbuild.learning.puzzle import judgement_text
 
 PUZZLES = shelf.entries("puzzles")
 NUMBERS = [*PUZZLES]
@@ -36,18 +36,18 @@ def test_form(number: int) -> None:
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_the_stub_is_no_solution(number: int) -> None:
-    found = stated(number).judged(shelf.solution_in(PUZZLES[number].path))
+    found = stated(number).judge(shelf.solution_in(PUZZLES[number].path))
     assert not found.is_solved
-    assert told(stated(number), found) == "not yet: solution is not filled in yet"
+    assert judgement_text(stated(number), found) == "not yet: solution is not filled in yet"
 
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_the_solution_has_the_best_score(number: int) -> None:
     puzzle = stated(number)
-    found = puzzle.judged(solution(number))
-    assert found.lacks == ""
+    found = puzzle.judge(solution(number))
+    assert found.fault == ""
     assert {name: found.score[name] for name in puzzle.best} == puzzle.best
-    assert told(puzzle, found).startswith("solved")
+    assert judgement_text(puzzle, found).startswith("solved")
 
 
 def other(value: Any) -> Any:
@@ -60,9 +60,9 @@ def other(value: Any) -> Any:
 @pytest.mark.parametrize("number", [n for n in NUMBERS if n < 19])
 def test_a_wrong_solution_is_refused(number: int) -> None:
     """One more than the right numbers is refused: for its values where add is allowed, else for its ops."""
-    found = stated(number).judged(lambda *values: other(solution(number)(*values)))
+    found = stated(number).judge(lambda *values: other(solution(number)(*values)))
     assert not found.is_solved
-    assert "spec" in found.lacks or "not among the ops of this puzzle" in found.lacks
+    assert "spec" in found.fault or "not allowed in this puzzle" in found.fault
 
 
 @pytest.mark.parametrize("number", [n for n in NUMBERS if n < 19])
@@ -70,20 +70,20 @@ def test_wrong_values_are_refused_by_the_spec(number: int) -> None:
     """The same without the list of ops, so that the values decide."""
     puzzle = stated(number)
     free = Puzzle(spec=puzzle.spec, shapes=puzzle.shapes, devices=puzzle.devices, draw=puzzle.draw)
-    found = free.judged(lambda *values: other(solution(number)(*values)))
-    assert "  yours  " in found.lacks
-    assert "  spec   " in found.lacks
+    found = free.judge(lambda *values: other(solution(number)(*values)))
+    assert "  yours  " in found.fault
+    assert "  spec   " in found.fault
 
 
 OTHER_WRONG = [
-    (14, lambda x: xb.all_reduce(x, xb.add), "all_reduce: not among the ops"),
+    (14, lambda x: xb.all_reduce(x, xb.add), "all_reduce: not allowed"),
     (17, lambda x: xb.slice(xb.all_gather(x, 0, 4), [0, 0], [4, 1], [1, 1]), "  spec   "),
     (19, lambda: (0, "send to 1", "send to 2"), "deadlock"),
     (19, lambda: (1, "send to 0", "recv from 0"), "deadlock"),
-    (19, lambda: (0, "send to 1", "recv from 2"), "'send to 1' to 'recv from 2' is no edge of device 0: its chain is"),
-    (19, lambda: (0, "recv from 1", "send to 2"), "'recv from 1' to 'send to 2' is no edge of device 0"),
+    (19, lambda: (0, "send to 1", "recv from 2"), "'recv from 2' is not an edge of device 0: its chain is"),
+    (19, lambda: (0, "recv from 1", "send to 2"), "'recv from 1' to 'send to 2' is not an edge of device 0"),
     (19, lambda: (3, "send to 0", "recv from 0"), "there is no device 3"),
-    (19, lambda: (1, "send to 0"), "is no edge: a device, and two neighbours"),
+    (19, lambda: (1, "send to 0"), "is not an edge: return (device, earlier, later)"),
     (20, lambda number: [f"{kind}{batch}" for batch in range(4) for kind in "FB"], "never holds 2"),
     (20, lambda number: [f"{kind}{batch}" for kind in "FB" for batch in range(4)], "at most 2"),
     (20, lambda number: ["F0", "F1", "B0", "F2", "B1", "F3", "B2", "B3"] if number == 0
@@ -93,7 +93,7 @@ OTHER_WRONG = [
 
 @pytest.mark.parametrize(("number", "attempt", "words"), OTHER_WRONG)
 def test_what_is_wrong_is_said(number: int, attempt: Any, words: str) -> None:
-    assert words in stated(number).judged(attempt).lacks
+    assert words in stated(number).judge(attempt).fault
 
 
 def argmax(function: Any, start: int = -(2**31)) -> Any:
@@ -123,20 +123,20 @@ FOLDS = [
 
 @pytest.mark.parametrize(("attempt", "words"), FOLDS)
 def test_an_argmax_of_one_order_is_refused(attempt: Any, words: str) -> None:
-    found = stated(6).judged(attempt)
-    assert words in found.lacks
-    assert "  spec   " in found.lacks or "in any order" in found.lacks
+    found = stated(6).judge(attempt)
+    assert words in found.fault
+    assert "  spec   " in found.fault or "in any order" in found.fault
 
 
 def test_a_fold_that_is_right_in_one_order_is_told_with_two_elements() -> None:
     """Of s32 above its smallest, `keep a unless b is larger` is right from the left, and only from there."""
     puzzle = Puzzle(spec=lambda x: np.int32(np.argmax(x)), shapes=[xb.s32[8]], any_order=True)
-    found = puzzle.judged(argmax(lambda a, i, b, j: taken(xb.ge(a, b), a, i, b, j)))
-    assert "with the two exchanged: XLA reduces in any order" in found.lacks
-    assert puzzle.judged(argmax(first_of_equal)).is_solved
+    found = puzzle.judge(argmax(lambda a, i, b, j: taken(xb.ge(a, b), a, i, b, j)))
+    assert ": XLA reduces in any order" in found.fault
+    assert puzzle.judge(argmax(first_of_equal)).is_solved
     plain = Puzzle(spec=lambda x: np.int32(3 * x[0]), shapes=[xb.s32[1]], any_order=True)
-    by_halves = plain.judged(lambda x: xb.reduce(x, np.int32(0), lambda a, b: (a + b) * 3, [0]))
-    assert "from the left" in by_halves.lacks
+    by_halves = plain.judge(lambda x: xb.reduce(x, np.int32(0), lambda a, b: (a + b) * 3, [0]))
+    assert "from the left" in by_halves.fault
 
 
 def test_a_send_before_the_recv_deadlocks_in_the_swap() -> None:
@@ -146,7 +146,7 @@ def test_a_send_before_the_recv_deadlocks_in_the_swap() -> None:
         posted = xb.recv(xb.send_done(sent, channel_id=1), x.shape, channel_id=1, source_target_pairs=both)
         return xb.recv_done(posted, channel_id=1)[0]
 
-    assert "deadlock" in stated(18).judged(attempt).lacks
+    assert "deadlock" in stated(18).judge(attempt).fault
 
 
 def test_too_many_bytes_are_told_with_the_limit() -> None:
@@ -159,25 +159,25 @@ def test_too_many_bytes_are_told_with_the_limit() -> None:
     loose = Puzzle(
         spec=puzzle.spec, shapes=puzzle.shapes, devices=4, limits={"link_bytes": 11}, best={"link_bytes": 99}
     )
-    assert loose.judged(attempt).lacks == "right, and 48 bytes sent; at most 11 are asked for"
+    assert loose.judge(attempt).fault == "the result is right, but it takes 48 bytes sent; the limit is 11"
 
 
-def test_a_better_score_is_told() -> None:
+def test_a_better_score_is_judgement_text() -> None:
     puzzle = Puzzle(spec=lambda x: x + x, shapes=[xb.s32[4]], best={"flops": 5})
-    assert told(puzzle, puzzle.judged(lambda x: x + x)) == (
+    assert judgement_text(puzzle, puzzle.judge(lambda x: x + x)) == (
         "solved: 4 FLOPs (better than the best known: 5 FLOPs)"
     )  # fmt: skip
-    worse = puzzle.judged(lambda x: (x + x) + np.int32(0))
-    assert told(puzzle, worse) == "solved: 8 FLOPs (best known: 5 FLOPs)"
+    worse = puzzle.judge(lambda x: (x + x) + np.int32(0))
+    assert judgement_text(puzzle, worse) == "solved: 8 FLOPs (best known: 5 FLOPs)"
 
 
-def test_a_result_that_is_no_value_is_told() -> None:
+def test_a_result_that_is_no_value_is_judgement_text() -> None:
     puzzle = Puzzle(spec=lambda x: x, shapes=[xb.s32[()]])
-    assert "not yet" in told(puzzle, puzzle.judged(lambda x: "no value"))
+    assert "not yet" in judgement_text(puzzle, puzzle.judge(lambda x: "no value"))
 
 
 def test_an_exception_of_the_solution_is_told_with_its_place() -> None:
     puzzle = Puzzle(spec=lambda x: x, shapes=[xb.s32[()]])
-    found = puzzle.judged(lambda x: undefined)  # type: ignore[name-defined]  # noqa: F821
-    assert "test_puzzles.py:" in found.lacks
-    assert found.lacks.endswith("NameError: name 'undefined' is not defined")
+    found = puzzle.judge(lambda x: undefined)  # type: ignore[name-defined]  # noqa: F821
+    assert "test_puzzles.py:" in found.fault
+    assert found.fault.endswith("NameError: name 'undefined' is not defined")

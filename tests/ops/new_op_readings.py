@@ -15,8 +15,8 @@ def readings() -> dict[str, Callable[[], Any]]:
     import xbuild as xb
     from interpreter import evaluate, execute, trace
     from interpreter.kernels.flushing import flushing
-    from interpreter.provenance.elements import origins_of
-    from interpreter.rules.tables import compute
+    from interpreter.provenance import origins_of
+    from interpreter.rules import compute
     from interpreter.runtime.estimates import least_seconds
     from xbuild.cli import main
     from xbuild.running import Evaluator

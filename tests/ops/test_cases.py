@@ -17,6 +17,7 @@ from shape_inference import TupleShape, parse_shape
 from tests.cases.case import Case, Inferred, Refusal
 from tests.support.compare import assert_same, difference, fits, like, shape_of
 from tests.support.facts import internals, missing, own_words
+from tests.support.measured import is_newer_jaxlib
 from xbuild.core.op import OPS
 
 FAMILIES = {
@@ -36,6 +37,8 @@ INFERRED = [
 SPELLINGS = {schema.spelling for schema in OPS.values()} | {name.strip("_").replace("_", "-") for name in vars(xb)}
 SEVERAL_DEVICES = {"collectives", "transfer"}  # what one device alone cannot show is in test_grid
 PER_MODULE = 20
+REFUSED_BY_NEWER = frozenset({"compare-LT-c64"})
+"""Cases that jaxlib after 0.10 refuses to compile ("Unknown MLIR failure"): the order of complex numbers."""
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -119,11 +122,13 @@ def test_each_op_has_a_case() -> None:
     assert sorted(one_device - seen) == []
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.parametrize("family", FAMILIES)
 def test_real_xla_gives_the_same(family: str) -> None:
     pytest.importorskip("jaxlib")
-    cases = [case for case in FAMILIES[family].CASES if case.oracle]
+    refused = REFUSED_BY_NEWER if is_newer_jaxlib() else frozenset()
+    cases = [case for case in FAMILIES[family].CASES if case.oracle and case.id not in refused]
     wrong = {
         case.id: found for case, outcome in zip(cases, _on_xla(cases), strict=True) if (found := _judge(case, outcome))
     }

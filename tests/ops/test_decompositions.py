@@ -233,6 +233,7 @@ def test_refusals(call: Any, kind: str) -> None:
     assert "test_decompositions.py" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 def test_real_xla_runs_the_same_programs() -> None:
     pytest.importorskip("jaxlib")

@@ -15,9 +15,9 @@ STEPS = {
     "shape": ("shape_inference/ops/elementwise.py", '    "erf": FLOAT,', '    "erf": FLOAT, "softplus": FLOAT,'),
     "declaration": (
         "xbuild/ops/elementwise.py",
-        "\nexponential = unary(",
-        '\nsoftplus = unary("softplus", "a test", "log(1 + exp(x))", '
-        '"xb.f32[1]: [0.0] -> array([0.6931472], dtype=float32)")\n__all__ += ["softplus"]\nexponential = unary(',
+        "\nexponential = _unary(",
+        '\nsoftplus = _unary("softplus", "a test", "log(1 + exp(x))", '
+        '"xb.f32[1]: [0.0] -> array([0.6931472], dtype=float32)")\n__all__ += ["softplus"]\nexponential = _unary(',
     ),
     "value": (
         "interpreter/kernels/elementwise.py",

@@ -52,6 +52,7 @@ def test_the_tables_name_ops() -> None:
     assert all(deviation.opcodes <= set(OPS) for deviation in DEVIATIONS.values())
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 def test_a_slice_of_the_campaign_agrees() -> None:
     pytest.importorskip("jaxlib")

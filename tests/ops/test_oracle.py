@@ -50,6 +50,7 @@ def test_one_program_gives_its_leaves_or_raises():
         run_one(REFUSED, np.zeros(3, np.float32))
 
 
+@pytest.mark.slow
 def test_a_job_without_an_answer_is_stopped():
     endless = """HloModule endless
     c { s = s32[] parameter(0)  ROOT t = pred[] constant(true) }

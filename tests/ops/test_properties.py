@@ -11,8 +11,8 @@ import pytest
 from attrs import fields, frozen
 
 import xbuild as xb
-from interpreter.rules.tables import compute
-from interpreter.runtime.single import DeviceIds, rule_of
+from interpreter.rules import compute
+from interpreter.runtime.instruction_values import DeviceIds, rule_of
 from shape_inference import Shape, infer
 from tests.ops.test_cases import FAMILIES
 from xbuild.core.attributes import Array

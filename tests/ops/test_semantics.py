@@ -12,7 +12,7 @@ import pytest
 
 import xbuild as xb
 from interpreter import evaluate, execute
-from interpreter.rules.tables import compute, planned
+from interpreter.rules import compute, planned
 from shape_inference import infer
 from tests.cases.case import Case
 from tests.ops.test_cases import FAMILIES

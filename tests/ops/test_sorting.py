@@ -13,7 +13,7 @@ import xbuild as xb
 from interpreter import evaluate
 from interpreter.kernels.comparators import keys_of
 from interpreter.kernels.sorting import order_by_comparator, order_by_keys
-from interpreter.rules.region import Region
+from interpreter.rules.region import AppliedComputation
 
 ROWS = st.lists(st.integers(-3, 3), min_size=0, max_size=40)
 
@@ -60,12 +60,12 @@ def test_the_paths_agree(row: list[int], second: Any) -> None:
     comparator = xb.computation(xb.s32, xb.s32, xb.s16, xb.s16)(
         lambda a, b, c, d: xb.ops.or_(compared(a, b), xb.ops.and_(compared(a, b, "EQ"), compared(c, d, "GT")))
     )
-    keys, region = keys_of(comparator), Region.of(comparator)
+    keys, region = keys_of(comparator), AppliedComputation.of(comparator)
     assert keys is not None
     expected = sorted(range(len(row)), key=lambda place: (row[place], -other[place]))
     assert order_by_keys(keys, arrays).tolist() == expected
     assert order_by_comparator(region, arrays).tolist() == expected
-    alone = Region(comparator)
+    alone = AppliedComputation(comparator)
     vars(alone)["lifted"] = None
     assert order_by_comparator(alone, arrays).tolist() == expected
 

@@ -113,6 +113,7 @@ def test_formula_is_traced_once_for_each_shape() -> None:
     assert first.instruction.called == second.instruction.called
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 def test_real_xla_runs_the_same_programs() -> None:
     pytest.importorskip("jaxlib")

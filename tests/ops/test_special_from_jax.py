@@ -12,7 +12,7 @@ import scipy.special
 
 import xbuild as xb
 from interpreter import Limits, evaluate, execute
-from interpreter.compiler.contraction import unrounded
+from interpreter.compiler.facts import add_unrounded
 from interpreter.runtime import run
 from tests.oracle import Failure, Job, Oracle
 from tests.support.compare import assert_same, shape_of
@@ -114,7 +114,7 @@ def test_the_sum_is_rounded_once(dtype: Any) -> None:
     product = a * b
     c = product * (1 + rng.integers(-9, 9, 500).astype(dtype) * np.finfo(dtype).eps)
     exact = [float(_fraction(p) * _fraction(q) - _fraction(r)) for p, q, r in zip(a, b, c, strict=True)]
-    assert_same(unrounded(product - c, product, a, b), np.array(exact).astype(dtype))
+    assert_same(add_unrounded(product - c, product, a, b), np.array(exact).astype(dtype))
 
 
 def _fraction(number: Any) -> Any:
@@ -128,7 +128,7 @@ def test_numbers_without_an_exact_product_keep_the_rounded_sum() -> None:
     one = np.ones(4)
     with np.errstate(all="ignore"):
         total = largest * one - largest
-        assert_same(unrounded(total, largest * one, largest, one), total)
+        assert_same(add_unrounded(total, largest * one, largest, one), total)
 
 
 def test_nothing_is_said_before_a_run_where_the_rounding_shows() -> None:

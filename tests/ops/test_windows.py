@@ -63,6 +63,7 @@ def is_agreed(instance: Instance) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
 def test_as_real_xla(maker: Any) -> None:

@@ -19,7 +19,7 @@ FILE = Path(__file__).parents[2] / "docs" / "op_status.md"
 
 HEAD = """# Ops against real XLA
 
-Instances of every op in every element type, drawn by chance with the corners of each type, computed here and by
+Instances of every op in every element type, drawn at random, with the corner cases of each type, computed here and by
 XLA:CPU ({versions}). A number counts the instances that were compared; nothing is left unexplained. A dot: the op does
 not take the type, and xbuild refuses it. A letter: XLA:CPU cannot run it, for the reason below. `python -m
 tests.oracle.campaign --probe` finds out what it runs, `--keep` adds a campaign's counts, and `python -m

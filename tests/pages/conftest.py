@@ -12,7 +12,7 @@ from examples import ring
 from examples.deadlocks import ring as crossed
 from examples.digits import model
 from interpreter import trace
-from xbuild.files.results import random_arguments
+from xbuild.files.arrays import random_arguments
 from xbuild.traces import Trace
 
 

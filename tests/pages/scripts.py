@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 
 from xbuild.stepping import Shell
-from xbuild.stepping.face import Face
+from xbuild.stepping.console import TextConsole
 from xbuild.traces import Trace
 
 
-def said(found: Trace, script: str, face: Face | None = None) -> tuple[list[str], bool]:
+def said(found: Trace, script: str, console: TextConsole | None = None) -> tuple[list[str], bool]:
     """The lines that a script brings, without those that name a line of a file, and whether a command failed."""
     out = io.StringIO()
-    shell = Shell(found, io.StringIO(script), out, face or Face(out))
+    shell = Shell(found, io.StringIO(script), out, console or TextConsole(out))
     shell.cmdloop()
-    return [line for line in shell.face.out.getvalue().splitlines() if ".py:" not in line], shell.failed  # type: ignore[attr-defined]
+    return [line for line in shell.console.out.getvalue().splitlines() if ".py:" not in line], shell.failed  # type: ignore[attr-defined]

@@ -19,10 +19,7 @@ from interpreter import trace
 from xbuild.cli import main
 from xbuild.core.op import OPS
 from xbuild.pages import framed, page_text
-from xbuild.pages.data import page_data
-from xbuild.pages.fitting import LEVELS, fitted
-from xbuild.pages.packing import shades
-from xbuild.pages.telling import rules, sentence
+from xbuild.pages.data import LEVELS, fitted, page_data, rules, sentence, shades
 from xbuild.traces import Trace
 
 from ..browser import pages
@@ -120,7 +117,7 @@ def test_a_device_that_stands_in_a_loop() -> None:
         assert (spot["n"], spot["p"]) == (name, ["while.20"])
     assert len(data["spots"]) == len(run.spots)
     assert victim["wants"] == ["sum"]
-    assert cause["wants"] == ["an item of its infeed", "which is empty: nobody will feed it"]
+    assert cause["wants"] == ["an item of its infeed", "which is empty and has no more items"]
 
 
 def test_a_device_that_stands_in_a_branch() -> None:
@@ -134,11 +131,11 @@ def test_a_device_that_stands_in_a_branch() -> None:
     [
         (
             sending_ring.program,
-            {"cause": "all devices of the cycle send", "repair": "move recv.4 before send.3 (checked"},
+            {"cause": "all devices of the cycle send", "fix": "move recv.4 before send.3 (checked"},
         ),
         (
             crossed_pipeline.program,
-            {"cause": "both devices have", "repair": "untie one of these", "note": "with a send"},
+            {"cause": "both devices order their transfers", "fix": "remove one of these", "note": "with a send"},
         ),
     ],
 )
@@ -174,3 +171,31 @@ def test_shades_are_parts_of_the_largest() -> None:
     assert found.tolist() == [[64, -127], [0, 32]]
     assert shades(np.zeros((2, 0), np.float32)).shape == (2, 0)
     assert shades(np.array([np.inf, 1.0, 0.0], np.float32)).tolist() == [127, 0, 0]
+
+
+def _labels_of(header: str, replicas: int = 1, partitions: int = 1) -> list[str]:
+    text = f"HloModule m{header}\nENTRY e {{ ROOT x = f32[] parameter(0) }}"
+    module = xb.parse_hlo(text, replicas=replicas, partitions=partitions)
+    run = trace(module, [[np.float32(1)]] * replicas * partitions)
+    labels: list[str] = page_data(run)["labels"]
+    return labels
+
+
+def test_devices_are_named_by_what_differs() -> None:
+    assert _labels_of("", replicas=2) == ["replica 0", "replica 1"]
+    assert _labels_of("", partitions=2) == ["device 0", "device 1"]
+    assert _labels_of("", 2, 2) == [f"replica {r}, partition {p}" for r in range(2) for p in range(2)]
+
+
+def test_devices_have_their_coordinates_where_the_mesh_is_known() -> None:
+    known = ', frontend_attributes={xbuild.mesh="data=2,model=2"}'
+    names = [f"device {n} (data={n // 2}, model={n % 2})" for n in range(4)]
+    assert _labels_of(known, partitions=4) == names
+
+
+def test_devices_of_a_partition_have_their_coordinates() -> None:
+    double = xb.Module("m", xb.computation(xb.f32[4])(lambda x: x + x))
+    partitioned = xb.shard.partition(xb.shard.annotated(double, {0: xb.P("x")}, mesh=xb.Mesh(x=2)))
+    run = trace(partitioned.module, partitioned.arguments(np.ones(4, np.float32)))
+    assert page_data(run, None, partitioned)["labels"] == ["device 0 (x=0)", "device 1 (x=1)"]
+    assert page_data(run)["labels"] == ["device 0 (x=0)", "device 1 (x=1)"]

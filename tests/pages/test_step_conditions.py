@@ -109,19 +109,19 @@ def test_the_first_nan_of_a_large_value_is_found() -> None:
     assert not any(isinstance(found.values[n], np.ndarray) and found.values[n].size > 4096 for n in found.values)
     lines = said(found, "until any(isnan(v))").splitlines()
     assert any("logged = f32[5000]" in line for line in lines)
-    assert not any("cannot be decided" in line for line in lines)
+    assert not any("undecided" in line for line in lines)
     assert "risen = f32[5000]" in said(found, "until min(v) < -3")
 
 
 def test_what_cannot_be_decided_is_told() -> None:
     told = said(large_trace(), "until sum(v) == 12345")
-    assert "of 4 values on the way it cannot be decided, since they are not kept whole: the first is that of" in told
-    assert "no value on this device from here on has sum(v) == 12345" in told
+    assert "undecided for 4 values on the way that are not fully recorded: the first is" in told
+    assert "no value on this device after this place has sum(v) == 12345" in told
     told = said(large_trace(), "until logged sum(v) > 3")
-    assert "of 1 value on the way" in told
+    assert "for 1 value on the way" in told
     told = said(large_trace(bytes=0), "until any(isnan(v))")
-    assert "cannot be decided" in told
-    assert "'sum(v)' cannot be decided: the value is not kept whole" in said(
+    assert "undecided for" in told
+    assert "'sum(v)' is undecided: the value is not fully recorded" in said(
         large_trace(), "to end", "print logged sum(v)"
     )
     assert "logged any(isnan(v)) = True" in said(large_trace(), "to end", "print logged any(isnan(v))")

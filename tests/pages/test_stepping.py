@@ -51,30 +51,33 @@ def test_going_somewhere(traces: dict[str, Trace], name: str, script: str, last:
 @pytest.mark.parametrize(
     ("script", "fault"),
     [
-        ("nonsense", "! 'nonsense' is no command; `help` lists them"),
-        ("nxt", "! 'nxt' is no command; did you mean 'next'? `help` lists them"),
-        ("n two", "! 'two' is no count"),
-        ("n -1", "! '-1' is no count"),
-        ("back", "! the run begins here"),
-        ("to end\nn", "! the run has ended here"),
-        ("to", "! a place is wanted: an instruction, or trip N, step N, device N, start, end"),
-        ("to ad.3", "! the run never came to 'ad.3'; did you mean 'add.11'?"),
-        ("to end\nto add.11", "! device 0 does not come to add.11 again"),
-        ("back to add.11", "! device 0 has not come to add.11 before"),
-        ("to trip 9", "! no loop has a trip 9 from here on"),
-        ("d 2", "! device 2 is none of 0..1"),
-        ("d", "! a number is wanted"),
-        ("until v > 1e9", "! no value on this device from here on has v > 1e9"),
-        ("until add.99 v > 1", "! the run never came to 'add.99'; did you mean 'add.11'?"),
-        ("p add.11", "! device 0 has not come to add.11 by now"),
-        ("p nothing", "! the run never came to 'nothing'"),
-        ("p v[7]", "! 'v[7]' does not fit a value of extents [2, 3]: index 7 is out of bounds for axis 0 with size 2"),
-        ("diff 0", "! two devices are wanted, as in `0 1`"),
-        ("diff add.11 0 1", "! device 0 has not come to add.11 by now"),
-        ("part 0 7", "! device 7 is none of 0..1"),
-        ("unwatch 0", "! 0 is none of the 0 that are watched"),
-        ("view all", "! 'all' is no view: there are line and full"),
-        ("help nothing", "! 'nothing' is no command; `help` lists them"),
+        ("nonsense", "! unknown command 'nonsense'; `help` lists the commands"),
+        ("nxt", "! unknown command 'nxt'; did you mean 'next'? `help` lists the commands"),
+        ("n two", "! expected a number, got 'two'"),
+        ("n -1", "! expected a number, got '-1'"),
+        ("back", "! the run starts here"),
+        ("to end\nn", "! the run ends here"),
+        ("to", "! expected a place: an instruction, or trip N, step N, device N, start, end"),
+        ("to ad.3", "! the run never reached 'ad.3'; did you mean 'add.11'?"),
+        ("to end\nto add.11", "! device 0 does not reach add.11 again"),
+        ("back to add.11", "! device 0 has not reached add.11 before"),
+        ("to trip 9", "! no loop has a trip 9 after this place"),
+        ("d 2", "! there is no device 2; the devices are 0..1"),
+        ("d", "! expected a number"),
+        ("until v > 1e9", "! no value on this device after this place has v > 1e9"),
+        ("until add.99 v > 1", "! the run never reached 'add.99'; did you mean 'add.11'?"),
+        ("p add.11", "! device 0 has not reached add.11 by this step"),
+        ("p nothing", "! the run never reached 'nothing'"),
+        (
+            "p v[7]",
+            "! 'v[7]' does not apply to a value of extents [2, 3]: index 7 is out of bounds for axis 0 with size 2",
+        ),
+        ("diff 0", "! expected two devices, such as `0 1`"),
+        ("diff add.11 0 1", "! device 0 has not reached add.11 by this step"),
+        ("part 0 7", "! there is no device 7; the devices are 0..1"),
+        ("unwatch 0", "! there is no watch 0; there are 0"),
+        ("view all", "! unknown view 'all': expected line or full"),
+        ("help nothing", "! unknown command 'nothing'; `help` lists the commands"),
     ],
 )
 def test_what_cannot_be_done_is_told(traces: dict[str, Trace], script: str, fault: str) -> None:
@@ -172,7 +175,7 @@ def test_a_search_is_interrupted_and_the_place_stays(traces: dict[str, Trace], m
     def interrupted(*_: Any) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("xbuild.stepping.walk.Walk.to", interrupted)
+    monkeypatch.setattr("xbuild.stepping.place.TracePlace.search", interrupted)
     lines, failed = said(traces["loop"], "n\nto all-reduce\nw\n")
     assert failed
     assert "! interrupted" in lines

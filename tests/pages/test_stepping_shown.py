@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.pages.scripts import said
-from xbuild.stepping.face import Face, face_of
+from xbuild.stepping.console import TextConsole, console_of
 from xbuild.traces import Trace
 
 WHERE = """\
@@ -41,7 +41,7 @@ def test_colour_says_the_same(traces: dict[str, Trace]) -> None:
     for name in ("loop", "deadlock", "digits"):
         out = io.StringIO()
         console = rich.Console(file=out, width=300, force_terminal=True, color_system="256", record=True)
-        face = Face(out, console)
+        face = TextConsole(out, console)
         said(traces[name], script, face)
         wanted, _ = said(traces[name], script)
         assert [line.rstrip() for line in console.export_text().splitlines() if ".py:" not in line] == wanted
@@ -52,7 +52,7 @@ def test_a_narrow_terminal_cuts_lines_and_loses_no_message(traces: dict[str, Tra
     rich = pytest.importorskip("rich.console")
     out = io.StringIO()
     console = rich.Console(file=out, width=60)
-    lines, _ = said(traces["ring"], "where\nhelp to\nto parameter.7\nhelp\n", Face(out, console))
+    lines, _ = said(traces["ring"], "where\nhelp to\nto parameter.7\nhelp\n", TextConsole(out, console))
     assert max(map(len, lines)) <= 60
     assert "did you mean 'parameter.1'?" in " ".join(" ".join(lines).split())
     assert any(line.endswith("…") for line in lines)
@@ -65,13 +65,13 @@ def test_no_colour_but_on_a_terminal_that_wants_it(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert face_of(io.StringIO()).console is None
-    assert face_of(Terminal()).console is not None or not _has_rich()
+    assert console_of(io.StringIO()).rich is None
+    assert console_of(Terminal()).rich is not None or not _has_rich()
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    assert face_of(Terminal()).console is None
+    assert console_of(Terminal()).rich is None
     monkeypatch.delitem(sys.modules, "rich.console")
     monkeypatch.setenv("NO_COLOR", "1")
-    assert face_of(Terminal()).console is None
+    assert console_of(Terminal()).rich is None
 
 
 def _has_rich() -> bool:
@@ -86,7 +86,7 @@ def test_watching(traces: dict[str, Trace]) -> None:
     lines, failed = said(traces["loop"], "watch all-reduce.19 max(v)\nwatch\nto all-reduce\nunwatch\nn\n")
     assert not failed
     assert lines[2:] == [
-        "all-reduce.19 max(v): device 0 has not come to all-reduce.19 by now",
+        "all-reduce.19 max(v): device 0 has not reached all-reduce.19 by this step",
         "0  all-reduce.19 max(v)",
         WHERE[0],
         "all-reduce.19 max(v) = 7.5",
@@ -95,5 +95,5 @@ def test_watching(traces: dict[str, Trace]) -> None:
 
 
 def test_plain_blocks_where_there_are_no_others() -> None:
-    assert Face(io.TextIOWrapper(io.BytesIO(), "ascii")).blocks == "_.-:=+*#"
-    assert Face(io.StringIO()).blocks == "▁▂▃▄▅▆▇█"
+    assert TextConsole(io.TextIOWrapper(io.BytesIO(), "ascii")).blocks == "_.-:=+*#"
+    assert TextConsole(io.StringIO()).blocks == "▁▂▃▄▅▆▇█"

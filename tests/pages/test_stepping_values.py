@@ -10,8 +10,8 @@ import pytest
 import xbuild as xb
 from interpreter import trace
 from tests.pages.scripts import said
-from xbuild.stepping.face import STYLES, Piece
-from xbuild.stepping.picture import picture, spark
+from xbuild.stepping.console import STYLES, StyledText
+from xbuild.stepping.looking import inline_bars, value_lines
 from xbuild.traces import Trace, summary
 
 
@@ -27,14 +27,14 @@ def test_values(traces: dict[str, Trace]) -> None:
 
 def test_large_values_are_told_by_bars() -> None:
     wide = np.add.outer(np.arange(32.0), np.arange(64.0)).astype(np.float32)
-    first, *rows = [*picture(wide, "12345678")]
+    first, *rows = [*value_lines(wide, "12345678")]
     assert first == ["f32[32,64] 0 .. 94, mean 47"]
-    texts = ["".join(piece.text for piece in row if isinstance(piece, Piece)) for row in rows]
+    texts = ["".join(piece.text for piece in row if isinstance(piece, StyledText)) for row in rows]
     assert len(texts) == 16
     assert (texts[0][:2], texts[-1][-2:]) == ("11", "88")
     assert all(list(text) == sorted(text) for text in texts)
-    assert [*picture(summary(wide), "12345678")][1:] == rows
-    assert [piece.text for piece in spark(np.array([0.0, np.nan, 7.0, 14.0]), "12345678")] == ["1", "1", "5", "8"]
+    assert [*value_lines(summary(wide), "12345678")][1:] == rows
+    assert [piece.text for piece in inline_bars(np.array([0.0, np.nan, 7.0, 14.0]), "12345678")] == ["1", "1", "5", "8"]
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def test_large_values_are_told_by_bars() -> None:
     ids=str,
 )  # fmt: skip
 def test_every_value_has_a_picture(value: Any) -> None:
-    for line in picture(value, "12345678"):
+    for line in value_lines(value, "12345678"):
         assert "\n" not in "".join(piece if isinstance(piece, str) else piece.text for piece in line)
-        assert all(piece.style in STYLES for piece in line if isinstance(piece, Piece))
+        assert all(piece.style in STYLES for piece in line if isinstance(piece, StyledText))
 
 
 def test_devices_that_part(traces: dict[str, Trace]) -> None:
@@ -57,7 +57,7 @@ def test_devices_that_part(traces: dict[str, Trace]) -> None:
     assert lines[-10:] == [
         "parameter.1 on device 0 = [[0., 1., 2.], [3., 4., 5.]]",
         "parameter.1 on device 1 = [[0., 2., 4.], [6., 8., 10.]]",
-        "they differ at [0, 1], by 5 at most",
+        "they differ at [0, 1], by at most 5",
         "  element  device 0  device 1",
         "  [0, 1]   1.        2.",
         "  [0, 2]   2.        4.",
@@ -67,7 +67,7 @@ def test_devices_that_part(traces: dict[str, Trace]) -> None:
         "  5 of 6 elements differ",
     ]
     same, failed = said(traces["loop"], "to end\ndiff while.24 0 1\npart 0 0\n")
-    assert same[-1] == "devices 0 and 0 have the same values, as far as they were kept"
+    assert same[-1] == "devices 0 and 0 have the same recorded values"
     assert "the same" in same[-2]
     assert not failed
 
@@ -76,7 +76,7 @@ def test_without_values(traces: dict[str, Trace]) -> None:
     lines, failed = said(traces["none"], "n\np\np v[0]\nwhere\ndiff 0 1\nto end\npart 0 1\nlist 2\n")
     assert not failed
     assert "replica-id.2 = not kept" in lines
-    assert "what was not kept is not compared" in lines
+    assert "not compared: a value was not recorded" in lines
 
 
 def test_an_empty_tuple_is_printed() -> None:

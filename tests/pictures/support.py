@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xbuild.pictures.formats.engine import DrawingError, render
+from xbuild.pictures.graphviz import DrawingError, render
 
 
 def has_engine() -> bool:

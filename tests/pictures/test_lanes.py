@@ -1,4 +1,4 @@
-"""Pictures of verdicts: every lane, every wait, the cycle, the repair; many devices in few lanes."""
+"""Pictures of verdicts: every lane, every wait, the cycle, the fix; many devices in few lanes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from examples import pipeline, ring
 from examples.gallery import deadlocks, programs
 from tests.conformance.deadlock_cases.programs import prepared
 from xbuild.cli import main
-from xbuild.pictures.lanes import Lanes
-from xbuild.pictures.lanes.devices import MOST, rows
-from xbuild.pictures.lanes.verdict import lanes_of
-from xbuild.pictures.svg.lanes import Drawing
+from xbuild.pictures.lanes import MOST, Lanes, lanes_of, rows
+from xbuild.pictures.lanes_svg import LanesDrawing
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "deadlock_cases.json").read_text())["cases"]
 
@@ -53,7 +51,7 @@ def test_the_cycle_of_two_that_send_first() -> None:
     assert described(lanes, "cycle") == {("send@0", "recv@1"), ("send@1", "recv@0")}
     assert described(lanes, "after") == {("recv@0", "send@0"), ("recv@1", "send@1")}
     assert described(lanes, "move") == {("recv@1", "send@1")}
-    assert dict(lanes.remarks)["repair"] == "on device 1 move recv before send (checked: ok)"
+    assert dict(lanes.remarks)["fix"] == "on device 1 move recv before send (checked: ok)"
     assert {stop.column for stop in lanes.stops if stop.state == "cycle"} == {lanes.halt}
 
 
@@ -99,7 +97,7 @@ def test_what_runs_goes_on_in_rows_that_can_be_read(program: Any) -> None:
     verdict = xb.check(program)
     assert float(ElementTree.fromstring(str(xb.viz(verdict, "svg"))).attrib["width"]) * 8 <= 12 * 600
     lanes = lanes_of(verdict)
-    drawn = Drawing(lanes)
+    drawn = LanesDrawing(lanes)
     places = list(zip(lanes.stops, drawn.places, strict=True))
     for stop, place in places:
         assert 0 < place.x < place.right < drawn.width
@@ -113,7 +111,7 @@ def test_what_runs_goes_on_in_rows_that_can_be_read(program: Any) -> None:
 
 def test_what_is_stuck_stays_in_one_row() -> None:
     lanes = lanes_of(xb.check(deadlocks.exchange(4, "send recv done")))
-    assert len({place.y for place in Drawing(lanes).places}) == len(lanes.lanes)
+    assert len({place.y for place in LanesDrawing(lanes).places}) == len(lanes.lanes)
 
 
 def test_long_runs_are_cut_and_say_so() -> None:
@@ -141,7 +139,7 @@ def test_a_verdict_made_by_hand_has_its_words() -> None:
 
 def test_forms_of_a_verdict() -> None:
     verdict = deadlocks.both_send_first()
-    with pytest.raises(ValueError, match="a verdict is drawn as svg or txt, not as png"):
+    with pytest.raises(ValueError, match="a verdict can be drawn as svg or txt, not as png"):
         xb.viz(verdict, "png")
     assert verdict._repr_html_().startswith("<div")
     assert str(verdict).startswith("deadlock")
@@ -154,7 +152,7 @@ def test_the_command_draws_the_verdict(tmp_path: Path) -> None:
     assert (tmp_path / "out.svg").read_text().startswith("<svg")
     done = run(main, ["check", target, "--picture", str(tmp_path / "out.png")])
     assert done.exit_code == 2
-    assert "a verdict is drawn as svg or txt, not as png" in done.stderr
+    assert "a verdict can be drawn as svg or txt, not as png" in done.stderr
     refused = run(main, ["check", "examples/gallery/deadlocks.py:both", "--picture", str(tmp_path / "no.svg")])
     assert refused.exit_code == 2
     assert not (tmp_path / "no.svg").exists()
@@ -176,7 +174,7 @@ def sends_first() -> xb.Module:
 def test_a_program_that_devices_share_has_one_repair() -> None:
     lanes = lanes_of(xb.check(sends_first()))
     assert described(lanes, "move") == {("recv@0", "send@0")}
-    assert [arrow.words for arrow in lanes.arrows if arrow.what == "move"] == ["repair on devices 0-3"]
+    assert [arrow.words for arrow in lanes.arrows if arrow.what == "move"] == ["fix on devices 0-3"]
 
 
 def test_scopes_are_blocks() -> None:

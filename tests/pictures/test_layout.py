@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 import xbuild as xb
 from examples.gallery import programs as shown
-from xbuild.pictures.layout import Layout, Rectangle, Route, lay_out
-from xbuild.pictures.layout.layering import Layering, layers
-from xbuild.pictures.layout.sizes import lines_of, width_of
-from xbuild.pictures.model.drawing import draw
-from xbuild.pictures.model.kinds import ELEMENTWISE
-from xbuild.pictures.model.picture import Box, Cluster, Edge, Picture, Words
-from xbuild.pictures.views.views import View
+from xbuild.pictures.drawing import draw
+from xbuild.pictures.geometry import PictureLayout, Rectangle, Route, lines_of, width_of
+from xbuild.pictures.layout import Layering, lay_out, layers
+from xbuild.pictures.picture import ELEMENTWISE, Box, Cluster, Edge, Picture, Words
+from xbuild.pictures.views import View
 
 from ..golden import programs
 
@@ -58,7 +56,7 @@ def points(route: Route) -> Iterator[tuple[float, float]]:
                 yield ax + (bx - ax) * t, ay + (by - ay) * t
 
 
-def check(picture: Picture, layout: Layout) -> None:
+def check(picture: Picture, layout: PictureLayout) -> None:
     for cluster in picture.clusters:
         _check_frame(cluster, layout)
     frames = [layout.clusters[each.id] for each in picture.clusters]
@@ -69,7 +67,7 @@ def check(picture: Picture, layout: Layout) -> None:
             _check_line(route, layout)
 
 
-def _check_frame(cluster: Cluster, layout: Layout) -> None:
+def _check_frame(cluster: Cluster, layout: PictureLayout) -> None:
     frame = layout.clusters[cluster.id]
     parts = [layout.boxes[each.id] for each in cluster.boxes] + [layout.clusters[each.id] for each in cluster.clusters]
     for number, part in enumerate(parts):
@@ -79,7 +77,7 @@ def _check_frame(cluster: Cluster, layout: Layout) -> None:
         _check_frame(inner, layout)
 
 
-def _check_line(route: Route, layout: Layout) -> None:
+def _check_line(route: Route, layout: PictureLayout) -> None:
     head = layout.boxes[route.edge.head]
     (x, y), (start, _) = route.points[-1], route.points[0]
     assert head.x <= x <= head.right
@@ -160,7 +158,7 @@ def test_a_line_of_a_cycle_is_drawn_beside_the_others() -> None:
 
 def test_a_very_large_program_is_laid_out_whole_in_pages() -> None:
     module = shown.tower(150)
-    picture = View(max_nodes=10**6).of(draw(module))
+    picture = View(max_nodes=10**6).apply(draw(module))
     assert picture.size > 3000
     layout = lay_out(picture)
     assert len(layout.boxes) == picture.size
@@ -171,7 +169,7 @@ def test_a_very_large_program_is_laid_out_whole_in_pages() -> None:
 
 
 def test_pages_say_where_their_lines_go() -> None:
-    picture = View(max_nodes=10**6).of(draw(shown.tower(40)))
+    picture = View(max_nodes=10**6).apply(draw(shown.tower(40)))
     words = {box.name: box.details for box in picture.all_boxes()}
     whole = draw(shown.tower(40))
     kept = {(edge.tail, edge.head) for edge in picture.edges}

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import xbuild as xb
-from xbuild.pictures.model.drawing import draw
-from xbuild.pictures.model.picture import Picture
-from xbuild.pictures.views.repeats import fold_repeats, has_names
-from xbuild.pictures.views.sheets import sheets
-from xbuild.pictures.views.unfolding import unfolded
-from xbuild.pictures.views.views import View, smaller
+from xbuild.pictures.drawing import draw
+from xbuild.pictures.folding import fold_repeats, has_names, unfold
+from xbuild.pictures.picture import Picture
+from xbuild.pictures.views import View, sheets, shrink
 
 
 def network(layers: int, *, turn: int = 0) -> xb.Module:
@@ -43,19 +41,19 @@ def test_layers_are_recognised_without_names() -> None:
     assert names[:2] == ["block A1 of 9", "block A2 of 9"]
     assert sum(name.startswith("block A") for name in names) == 9
     assert sum(name.startswith("block B") for name in names) >= 8
-    assert found.notes[0].startswith("what repeats in structure is a block: A 9 times, B ")
+    assert found.notes[0].startswith("repeated structure is drawn as blocks: A 9 times, B ")
 
 
 def test_many_blocks_are_one_box_that_unfolds_to_blocks_that_unfold_to_ops() -> None:
     whole = draw(network(40))
-    picture = smaller(whole, 100)
+    picture = shrink(whole, 100)
     runs = [box for box in picture.all_boxes() if box.name.startswith("blocks ")]
     assert runs[0].name == "blocks A: 40 times"
     assert runs[0].details[0].startswith("40 blocks, each 9 ops from ")
-    inside = unfolded(runs[0])
+    inside = unfold(runs[0])
     assert blocks(inside)[:2] == ["block A1 of 40", "block A2 of 40"]
     first = next(box for box in inside.all_boxes() if box.name == "block A1 of 40")
-    assert {box.title for box in unfolded(first).all_boxes()} >= {"dot", "tanh", "logistic"}
+    assert {box.title for box in unfold(first).all_boxes()} >= {"dot", "tanh", "logistic"}
     drawn = {box.id for sheet in sheets(picture) for box in sheet.picture.all_boxes()}
     assert {box.id for box in whole.all_boxes()} - {box.id for box in picture.all_boxes()} <= drawn
 
@@ -88,7 +86,7 @@ def test_scopes_go_before_structure() -> None:
     for number in range(12):
         with xb.scope(f"layer{number}"):
             x = xb.tanh(xb.sine(xb.cosine(xb.exponential(xb.abs(x))) * x) - x) + x
-    picture = View(max_nodes=30).of(draw(builder.build(x)))
+    picture = View(max_nodes=30).apply(draw(builder.build(x)))
     assert {box.name for box in picture.all_boxes()} >= {"layer0", "layer11"}
     assert not blocks(picture)
 
@@ -102,5 +100,5 @@ def test_ops_between_ops_of_a_scope_belong_to_it() -> None:
         x = xb.sine(x)
         with xb.scope(f"net/layer{number}"):
             x = xb.cosine(x)
-    picture = View(max_nodes=8).of(draw(builder.build(x)))
+    picture = View(max_nodes=8).apply(draw(builder.build(x)))
     assert [box.name for box in picture.all_boxes() if box.holds] == [f"net/layer{n}" for n in range(4)]

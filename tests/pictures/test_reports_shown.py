@@ -12,10 +12,10 @@ import pytest
 import xbuild as xb
 from examples.gallery import deadlocks
 from interpreter import Limits, Refused, Stopped, execute
-from interpreter.runtime.lanes import lanes_of
-from interpreter.runtime.report import Report
+from interpreter.runtime.report import Report, lanes_of
+from xbuild.core.report_text import BESIDE_PICTURE
 from xbuild.pictures import Drawing
-from xbuild.pictures.lanes.devices import MOST
+from xbuild.pictures.lanes import MOST
 
 
 def loops(devices: int) -> xb.Module:
@@ -41,34 +41,36 @@ def pieces(shown: Any) -> tuple[ElementTree.Element, str]:
     page = shown._repr_html_()
     root = ElementTree.fromstring(page)
     svg = root.find(".//{http://www.w3.org/2000/svg}svg")
-    words = root.findtext("pre")
+    report = root.find("pre")
     assert svg is not None
-    assert words is not None
+    assert report is not None
     assert "prefers-color-scheme:dark" in page
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|<script|<link|@import|url\((?!#)", page)
-    return svg, words
+    return svg, "".join(report.itertext())
 
 
 def test_a_stopped_run_is_lanes_beside_its_report() -> None:
     found = stopped(3, 1)
     svg, words = pieces(found)
-    assert words == str(found)
+    assert words == found.report.report(width=BESIDE_PICTURE)
     drawn = ["".join(each.itertext()) for each in svg.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"stopped", "device 0", "has ended", "all-reduce.16 in while.18, trip 3", "waits for device 0"} <= {*drawn}
+    assert {"stopped", "device 0", "has finished", "all-reduce.16 in while.18, trip 3", "waits for device 0"} <= {
+        *drawn
+    }
     assert pieces(found.report)[1] == words
 
 
 def test_the_lanes_of_a_stopped_run() -> None:
     lanes = lanes_of(stopped(3, 1).report)
     assert [(stop.lane, stop.state, stop.name) for stop in lanes.stops] == [
-        (0, "cycle", "has ended"),
+        (0, "cycle", "has finished"),
         (1, "waits", "all-reduce.16 in while.18, trip 3"),
         (2, "waits", "all-reduce.16 in while.18, trip 3"),
     ]
     assert {(arrow.tail, arrow.head, arrow.what) for arrow in lanes.arrows} == {(1, 0, "waits"), (2, 0, "waits")}
     assert lanes.halt == 0
-    assert dict(lanes.remarks)["cause"].startswith("device 0 has ended without coming to all-reduce.16")
-    assert "✗ has ended" in str(Drawing(lanes))
+    assert dict(lanes.remarks)["cause"].startswith("device 0 has finished without reaching all-reduce.16")
+    assert "✗ has finished" in str(Drawing(lanes))
     assert "root cause" in str(Drawing(lanes))
 
 
@@ -96,15 +98,15 @@ def test_words_of_a_report_are_no_markup() -> None:
     page = report._repr_html_()
     assert "<script>" not in page
     assert html.escape(bad, quote=True) in page
-    assert pieces(report)[1] == str(report)
+    assert pieces(report)[1] == report.report(width=BESIDE_PICTURE)
 
 
 def test_a_verdict_is_lanes_beside_its_report() -> None:
     verdict = deadlocks.swapped_collectives()
-    assert pieces(verdict)[1] == str(verdict)
+    assert pieces(verdict)[1] == verdict.report(width=BESIDE_PICTURE)
     with pytest.raises(Refused) as caught:
         execute(deadlocks.exchange(2, "send recv done"), [[0.0] * 4] * 2)
-    assert pieces(caught.value)[1] == str(caught.value)
+    assert pieces(caught.value)[1] == caught.value.verdict.report(width=BESIDE_PICTURE)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

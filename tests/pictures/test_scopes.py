@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 import xbuild as xb
-from xbuild.pictures.model.drawing import draw
-from xbuild.pictures.model.kinds import COLLECTIVE, CONTRACTION, ELEMENTWISE, REDUCTION, Kind, kind_of
-from xbuild.pictures.model.main_op import kind_of_instruction
+from xbuild.pictures.drawing import draw, kind_of_instruction
+from xbuild.pictures.picture import COLLECTIVE, CONTRACTION, ELEMENTWISE, REDUCTION, Kind, kind_of
 from xbuild.properties.scopes import scopes_of
 
 

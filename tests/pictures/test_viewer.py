@@ -16,10 +16,9 @@ import xbuild as xb
 from examples.gallery import programs as shown
 from tests.pictures.test_views import chain, nested
 from xbuild.cli import main
+from xbuild.pictures.drawing import draw
 from xbuild.pictures.layout import lay_out
-from xbuild.pictures.model.drawing import draw
-from xbuild.pictures.views.sheets import sheets
-from xbuild.pictures.views.views import View, smaller
+from xbuild.pictures.views import View, sheets, shrink
 
 from ..golden import programs
 
@@ -145,6 +144,7 @@ def test_boxes_in_boxes_in_boxes() -> None:
     assert len(json.loads(DATA.search(page)[1])["boxes"]) <= 300  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_a_page_has_its_limits_and_says_how_to_see_the_rest() -> None:
     page = str(xb.viz(chain(40_000), "html"))
     sheets, root = insides(page), json.loads(DATA.search(page)[1])  # type: ignore[index]
@@ -156,15 +156,15 @@ def test_a_page_has_its_limits_and_says_how_to_see_the_rest() -> None:
     assert not closed.keys() & {sheet["of"] for sheet in sheets}
     name = re.search(r"--around '(chain/[\w.-]+)'", next(iter(closed.values())))
     assert name
-    assert View(around=name[1]).of(draw(chain(40_000))).size > 1
+    assert View(around=name[1]).apply(draw(chain(40_000))).size > 1
 
 
 def test_what_a_view_leaves_out_is_told_with_the_command_that_shows_it() -> None:
     page = str(xb.viz(programs.training_step(), "html", around="dot.3", radius=1))
     boxes = json.loads(DATA.search(page)[1])["boxes"]  # type: ignore[index]
     assert boxes["training_step/maximum.5"]["lacking"] == (
-        "not in this page: +3 after\nxbuild viz TARGET --around 'training_step/maximum.5' -o near.html\n"
-        "shows it; --max-nodes shows more"
+        "not in this page: +3 after\nto see it: xbuild viz TARGET --around 'training_step/maximum.5' -o near.html\n"
+        "or draw more boxes with --max-nodes"
     )
     assert "lacking" not in boxes["training_step/dot.3"]
 
@@ -209,7 +209,7 @@ def test_what_a_box_unfolds_to_is_more_than_one_box() -> None:
             x = xb.parameter(builder, number=number, shape=xb.f32[2])
         with xb.scope("jit/mul"):
             products.append(xb.negate(x) * 0.1)
-    found = [*sheets(smaller(draw(builder.build(xb.tuple_(products))), 100))]
+    found = [*sheets(shrink(draw(builder.build(xb.tuple_(products))), 100))]
     assert found
     assert len(found) < 40
     assert all(sheet.picture.size > 1 for sheet in found)

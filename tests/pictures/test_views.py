@@ -14,13 +14,10 @@ import xbuild as xb
 from examples.gallery import programs as shown
 from xbuild.cli import main
 from xbuild.pictures import Drawing, ViewError
-from xbuild.pictures.model.drawing import draw
-from xbuild.pictures.model.kinds import COLLECTIVE, FOLDED
-from xbuild.pictures.model.picture import Picture
-from xbuild.pictures.views.communication import only_collectives
-from xbuild.pictures.views.overview import overview
-from xbuild.pictures.views.scopes import fold_scopes, frames
-from xbuild.pictures.views.views import View
+from xbuild.pictures.drawing import draw
+from xbuild.pictures.folding import fold_scopes, frames
+from xbuild.pictures.picture import COLLECTIVE, FOLDED, Picture
+from xbuild.pictures.views import View, only_collectives, overview
 
 from ..golden import programs
 
@@ -39,7 +36,7 @@ def graph(picture: Picture) -> nx.DiGraph[str]:
 
 
 def around(name: str, radius: int) -> Picture:
-    return View(around=name, radius=radius).of(draw(programs.training_step()))
+    return View(around=name, radius=radius).apply(draw(programs.training_step()))
 
 
 def test_around_an_instruction() -> None:
@@ -71,29 +68,31 @@ def test_a_walk_does_not_go_through_tuples() -> None:
     builder = xb.Builder("pair")
     x, y = (xb.parameter(builder, number=n, shape=xb.f32[2], name=name) for n, name in enumerate("xy"))
     picture = draw(builder.build(xb.tuple_([xb.negate(x), xb.tanh(y)])))
-    assert {box.title for box in View(around="x", radius=9).of(picture).all_boxes()} == {
+    assert {box.title for box in View(around="x", radius=9).apply(picture).all_boxes()} == {
         "parameter 0", "negate", "tuple",
     }  # fmt: skip
 
 
 def test_paths() -> None:
     whole = draw(programs.training_step())
-    picture = View(paths=("x", "dot.14")).of(whole)
+    picture = View(paths=("x", "dot.14")).apply(whole)
     links = graph(whole)
     start, end = "training_step/x", "training_step/dot.14"
     wanted = (nx.descendants(links, start) | {start}) & (nx.ancestors(links, end) | {end})
     assert {box.id for box in picture.all_boxes()} == wanted
-    assert names(View(paths=("dot.14", "x")).of(whole)) == names(picture)
-    with pytest.raises(ViewError, match="no path leads from x to labels, or back"):
-        View(paths=("x", "labels")).of(whole)
+    assert names(View(paths=("dot.14", "x")).apply(whole)) == names(picture)
+    with pytest.raises(ViewError, match="there is no path from x to labels, or back"):
+        View(paths=("x", "labels")).apply(whole)
 
 
 def test_names_that_are_not_there() -> None:
-    with pytest.raises(ViewError, match=r"no instruction 'dot\.33' is drawn; did you mean 'dot\.3'\?"):
+    with pytest.raises(ViewError, match=r"the picture has no instruction 'dot\.33'; did you mean 'dot\.3'\?"):
         around("dot.33", 1)
-    with pytest.raises(ViewError, match="no computation or scope 'forwards' to fold; did you mean 'forward'"):
-        View(fold=("forwards",)).of(draw(programs.training_step()))
-    with pytest.raises(ViewError, match="only='sums': 'collectives' is what there is"):
+    with pytest.raises(
+        ViewError, match="cannot fold 'forwards': there is no such computation or scope; did you mean 'forward'"
+    ):
+        View(fold=("forwards",)).apply(draw(programs.training_step()))
+    with pytest.raises(ViewError, match="only='sums': expected 'collectives'"):
         View(only="sums")
 
 
@@ -117,7 +116,7 @@ def test_only_collectives_keeps_the_loop_around_one() -> None:
 
 
 def test_a_folded_scope_is_one_box() -> None:
-    picture = View(fold=("forward",)).of(draw(programs.training_step()))
+    picture = View(fold=("forward",)).apply(draw(programs.training_step()))
     (box,) = [each for each in picture.all_boxes() if each.kind is FOLDED]
     assert (box.name, box.details) == ("forward", ("4 ops",))
     assert "dot.3" in box.tooltip
@@ -125,7 +124,7 @@ def test_a_folded_scope_is_one_box() -> None:
 
 
 def test_a_folded_computation_is_a_number_in_its_caller() -> None:
-    picture = View(fold=("next",)).of(draw(programs.loop()))
+    picture = View(fold=("next",)).apply(draw(programs.loop()))
     caller = next(box for box in picture.all_boxes() if box.name == "while.20")
     assert "body: +5 hidden" in caller.details
     assert [cluster.name for cluster in picture.clusters[0].clusters] == ["below_ten", "lambda", "lambda.1"]
@@ -138,7 +137,7 @@ def test_a_computation_that_is_called_twice_is_folded_into_both_callers() -> Non
 
     x = xb.ops.parameter(xb.Builder("main"), number=0, shape=xb.f32[()])
     program = x.builder.build(xb.ops.call(xb.ops.call(x, to_apply=squashed), to_apply=squashed))
-    picture = View(fold=("squashed",)).of(draw(program))
+    picture = View(fold=("squashed",)).apply(draw(program))
     assert [box.details for box in picture.all_boxes() if box.title == "call"] == [("to_apply: +3 hidden",)] * 2
     assert {edge.what for edge in picture.edges} == {"value"}
 
@@ -147,11 +146,11 @@ def test_a_computation_that_is_called_twice_is_folded_into_both_callers() -> Non
 def test_no_more_boxes_than_asked_for(most: int) -> None:
     for program in (shown.tower(20), shown.attention(), programs.ring(6), programs.loop()):
         whole = draw(program)
-        picture = View(max_nodes=most).of(whole)
+        picture = View(max_nodes=most).apply(whole)
         assert 0 < picture.size <= most
         assert nx.is_directed_acyclic_graph(graph(picture))
         if whole.size > most:
-            assert picture.notes[0].startswith(f"large: {whole.size:,} boxes are drawn as")
+            assert picture.notes[0].startswith(f"large program: {whole.size:,} boxes drawn as")
             assert "<svg" in str(Drawing(picture).render("svg"))
 
 
@@ -177,13 +176,13 @@ def test_the_command_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) ->
     assert "w1" in done.stdout
     done = run(main, ["viz", ROOT_TARGET, "--around", "w100"])
     assert done.exit_code == 2
-    assert "no instruction 'w100' is drawn; did you mean" in done.stderr
+    assert "the picture has no instruction 'w100'; did you mean" in done.stderr
     done = run(main, ["viz", ROOT_TARGET, "--only", "collectives", "--fold", "nothing"])
     assert done.exit_code == 2
     root = shown.tower().entry.root.name
     done = run(main, ["viz", ROOT_TARGET, "--paths", "w1", root, "--max-nodes", "20", "--theme", "dark"])
     assert done.exit_code == 0, done.output
-    assert "large: " in done.stderr
+    assert "large program: " in done.stderr
 
 
 def chain(length: int, each: int = 0) -> xb.Module:
@@ -212,9 +211,9 @@ def nested(levels: int, per: int = 1) -> xb.Module:
 
 
 def test_a_very_large_program_has_an_overview_of_the_whole() -> None:
-    picture = View().of(draw(chain(3000)))
+    picture = View().apply(draw(chain(3000)))
     assert 40 <= picture.size <= 60
-    assert picture.notes[0] == f"large: 3,001 boxes are drawn as {picture.size} (--max-nodes 300)"
+    assert picture.notes[0] == f"large program: 3,001 boxes drawn as {picture.size} (--max-nodes 300)"
     assert picture.notes[1].startswith("an overview: ")
     assert sum(int(box.details[0].removesuffix(" ops").replace(",", "")) for box in picture.all_boxes()) == 3001
     first, *_, last = picture.all_boxes()
@@ -237,7 +236,7 @@ def test_an_overview_counts_kinds_and_ends_its_stretches_where_scopes_end() -> N
 
 def test_an_overview_keeps_the_callers_of_the_frames_that_it_shows() -> None:
     program = nested(4, per=500)
-    picture = View().of(draw(program))
+    picture = View().apply(draw(program))
     callers = {inner.caller for cluster, _ in frames(picture) for inner in cluster.clusters if inner.caller}
     assert len(callers) == 3
     assert callers <= {box.id for box in picture.all_boxes() if box.title == "call"}
@@ -247,7 +246,7 @@ def test_an_overview_keeps_the_callers_of_the_frames_that_it_shows() -> None:
 def test_an_overview_of_more_frames_than_boxes_is_none() -> None:
     group = xb.ModuleGroup(dict.fromkeys(range(12), chain(200)))
     assert overview(draw(group), 7) is None
-    assert View(max_nodes=7).of(draw(group)).size == 7
+    assert View(max_nodes=7).apply(draw(group)).size == 7
 
 
 def test_many_parameters_that_the_same_scopes_use_are_one_box() -> None:
@@ -264,7 +263,7 @@ def test_lines_that_a_picture_has_as_one_are_counted() -> None:
         ones = [xb.tanh(x), xb.negate(x)]
     with xb.scope("b"):
         twos = [xb.tanh(each) for each in ones]
-    picture = View(fold=("a", "b")).of(draw(builder.build(xb.tuple_(twos))))
+    picture = View(fold=("a", "b")).apply(draw(builder.build(xb.tuple_(twos))))
     told = {(edge.tail.rpartition("/")[2], edge.head.rpartition("/")[2]): edge.tooltip for edge in picture.edges}
     assert told["a", "b"] == "2 lines; the first: tanh.1 -> tanh.3: f32[2]"
     assert told["x", "a"] == "2 lines; the first: x -> tanh.1: f32[2]"

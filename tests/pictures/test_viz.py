@@ -10,10 +10,9 @@ import pytest
 import xbuild as xb
 from tests.golden.kept import FOLDER, TEXTS
 from xbuild.core.op import OPS
+from xbuild.pictures.drawing import draw, short_shape
 from xbuild.pictures.layout import lay_out
-from xbuild.pictures.model.drawing import draw, short_shape
-from xbuild.pictures.model.kinds import COLLECTIVE, ELEMENTWISE, FLOW, KINDS, OTHER, PARAMETER, kind_of
-from xbuild.pictures.model.picture import Box, Picture
+from xbuild.pictures.picture import COLLECTIVE, ELEMENTWISE, FLOW, KINDS, OTHER, PARAMETER, Box, Picture, kind_of
 
 from ..golden import programs
 

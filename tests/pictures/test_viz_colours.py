@@ -8,8 +8,7 @@ import pytest
 
 import xbuild as xb
 from tests.pictures.support import contrast
-from xbuild.pictures.model.kinds import KINDS
-from xbuild.pictures.model.themes import DARK, LIGHT, theme_of
+from xbuild.pictures.picture import DARK, KINDS, LIGHT, theme_of
 
 from ..golden import programs
 

@@ -21,10 +21,10 @@ from interpreter import trace
 from tests.pictures.support import contrast, needs_engine
 from xbuild.cli import main
 from xbuild.pictures import ViewError
-from xbuild.pictures.model.data import STEPS, Mark, Scale, by_instruction, colours, scale_of
-from xbuild.pictures.model.drawing import draw
-from xbuild.pictures.showing import shown as picture_of
-from xbuild.pictures.views.views import View
+from xbuild.pictures.data import STEPS, BoxData, Scale, by_instruction, colours, scale_of
+from xbuild.pictures.drawing import draw
+from xbuild.pictures.showing import picture_of
+from xbuild.pictures.views import View
 
 from ..golden import programs
 
@@ -78,14 +78,17 @@ def test_one_module_on_several_devices_has_one_name() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"while.2": 1}, r"data for 'while\.2', which is no instruction of this program; did you mean 'while\.20'"),
-        ({"nxt/add.18": 1}, r"data for 'nxt/add\.18', .* did you mean 'next/add\.18'"),
-        ({"x": None}, "data for 'x': a number or a text is wanted, not None"),
-        ({"x": True}, "data for 'x': a number or a text is wanted, not True"),
-        ({"x": [1]}, r"data for 'x': a number or a text is wanted, not \[1\]"),
+        (
+            {"while.2": 1},
+            r"data for 'while\.2': this program has no such instruction; did you mean 'while\.20'",
+        ),
+        ({"nxt/add.18": 1}, r"data for 'nxt/add\.18': .* did you mean 'next/add\.18'"),
+        ({"x": None}, "data for 'x': expected a number or a text, got None"),
+        ({"x": True}, "data for 'x': expected a number or a text, got True"),
+        ({"x": [1]}, r"data for 'x': expected a number or a text, got \[1\]"),
         ({"x": 1, "loop/x": 2}, "data for 'x' are given twice"),
-        ({3: 1}, "data for 3, which is no instruction"),
-        ({programs.loop().entry.root: 1}, r"data for 'conditional\.30', which is no instruction of this program"),
+        ({3: 1}, "data for 3: this program has no such instruction"),
+        ({programs.loop().entry.root: 1}, r"data for 'conditional\.30': this program has no such instruction"),
     ],
 )
 def test_what_is_refused(data: dict[Any, Any], message: str) -> None:
@@ -94,7 +97,7 @@ def test_what_is_refused(data: dict[Any, Any], message: str) -> None:
 
 
 def test_a_verdict_has_no_data() -> None:
-    with pytest.raises(ViewError, match="data are laid over the boxes of a program; a verdict has none"):
+    with pytest.raises(ViewError, match="data needs the boxes of a program; a verdict has none"):
         xb.viz(xb.check(programs.loop()), "txt", data={"x": 1})
 
 
@@ -134,7 +137,9 @@ def test_what_has_no_box_is_counted() -> None:
     text = str(xb.viz(program, "txt", data=dict.fromkeys(program.entry.instructions, 1), data_name="ones"))
     boxes = draw(program).size
     left = len(program.entry.instructions) - boxes
-    assert text.startswith(f"ones: {left} more are of what has no box of its own, as small constants\nones: 1 to 1\n")
+    assert text.startswith(
+        f"ones: {left} not shown, for instructions without a box, such as small constants\nones: 1 to 1\n"
+    )
 
 
 numbers = st.one_of(st.integers(-(10**30), 10**30), st.floats(allow_nan=True, allow_infinity=True))
@@ -143,7 +148,7 @@ numbers = st.one_of(st.integers(-(10**30), 10**30), st.floats(allow_nan=True, al
 @given(st.lists(numbers, min_size=1))
 def test_colours_follow_the_numbers(values: list[int | float]) -> None:
     scale = scale_of("n", values)
-    steps = [(float(each), scale.step(Mark((each,)))) for each in values]
+    steps = [(float(each), scale.step(BoxData((each,)))) for each in values]
     assert all((step is None) == (not math.isfinite(value)) for value, step in steps)
     found = sorted((value, step) for value, step in steps if step is not None)
     assert [step for _, step in found] == sorted(step for _, step in found)  # type: ignore[type-var]
@@ -156,7 +161,7 @@ def test_a_scale_over_many_orders_is_logarithmic() -> None:
     assert scale_of("n", [1, 1000]) == Scale("n", 1.0, 1000.0, is_log=False)
     assert scale_of("n", [1, 10**6]).is_log
     assert not scale_of("n", [0, 10**6]).is_log
-    assert [scale_of("n", [1, 10**9]).step(Mark((10**n,))) for n in range(9)] == list(range(9))
+    assert [scale_of("n", [1, 10**9]).step(BoxData((10**n,))) for n in range(9)] == list(range(9))
     assert scale_of("n", ["a", math.nan]) == Scale("n", None, None)
     assert scale_of("n", [1, 10**6]).description == "n: 1 to 1,000,000, logarithmic"
 
@@ -235,11 +240,12 @@ def test_the_command_lays_a_file_over_a_picture(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "cycles.json: no data: Expecting property name"),
-        ("[1]", 'an object is wanted, as {"add.3": 12}, not list'),
-        ('{"x": 1, "x": 2}', "cycles.json: no data: 'x' is there 2 times"), ("[" * 99_999, "cycles.json: no data: "),
-        ('{"y": 1}', "data for 'y', which is no instruction of this program"),
-        ('{"x": null}', "a text is wanted, not None"),
+        ("{", "cycles.json: invalid data: Expecting property name"),
+        ("[1]", 'expected an object, such as {"add.3": 12}, got list'),
+        ('{"x": 1, "x": 2}', "cycles.json: invalid data: the name 'x' occurs 2 times"),
+        ("[" * 99_999, "cycles.json: invalid data: "),
+        ('{"y": 1}', "data for 'y': this program has no such instruction"),
+        ('{"x": null}', "a text, got None"),
     ],
 )  # fmt: skip
 def test_files_that_are_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -14,10 +14,9 @@ import pytest
 
 import xbuild as xb
 from tests.pictures.support import needs_engine
-from xbuild.pictures import Drawing, form_of
-from xbuild.pictures.formats import engine
-from xbuild.pictures.formats.engine import DrawingError, render
-from xbuild.pictures.model.drawing import draw
+from xbuild.pictures import Drawing, form_of, graphviz
+from xbuild.pictures.drawing import draw
+from xbuild.pictures.graphviz import DrawingError, render
 
 from ..golden import programs
 
@@ -72,12 +71,12 @@ def test_pdf_and_the_name_of_the_format() -> None:
 
 
 def test_no_such_format_or_theme() -> None:
-    wanted = r"'out\.jpeg' is no picture; wanted is one of svg, html, png, pdf, dot, mermaid, txt"
+    wanted = r"'out\.jpeg': expected one of svg, html, png, pdf, dot, mermaid, txt"
     with pytest.raises(ValueError, match=wanted):
         xb.viz(programs.loop(), "out.jpeg")
-    with pytest.raises(ValueError, match="theme='blue': auto, light, dark are what there is"):
+    with pytest.raises(ValueError, match="theme='blue': expected one of auto, light, dark"):
         xb.viz(programs.loop(), "svg", theme="blue")
-    with pytest.raises(TypeError, match="int has no picture; a Computation, Module, ModuleGroup, Value or Verdict has"):
+    with pytest.raises(TypeError, match="expected a Computation, Module, ModuleGroup, Value or Verdict, got int"):
         xb.viz(3)  # type: ignore[call-overload]
 
 
@@ -87,20 +86,20 @@ def test_formats_by_their_endings(name: str, form: str) -> None:
 
 
 def test_painting_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(60)"])
+    monkeypatch.setattr(graphviz, "_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(60)"])
     with pytest.raises(DrawingError, match=r"more than 0\.2 seconds and was stopped; the formats svg, html, mermaid"):
         xb.viz(programs.loop(), "png", seconds=0.2)
 
 
 def test_a_failing_engine_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_command", lambda *_: [sys.executable, "-c", "raise SystemExit('no fonts')"])
+    monkeypatch.setattr(graphviz, "_command", lambda *_: [sys.executable, "-c", "raise SystemExit('no fonts')"])
     with pytest.raises(DrawingError, match=r"graphviz gave no png \(exit code 1\): no fonts"):
         xb.viz(programs.loop(), "png")
 
 
 def test_only_png_and_pdf_want_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    monkeypatch.setattr(engine.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(graphviz.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(
         DrawingError,
         match=r"graphviz, which is not installed: `pip install 'xbuild-hlo\[viz\]'` brings it",
@@ -121,7 +120,7 @@ def test_graphviz_is_an_extra() -> None:
 
 def test_dot_on_the_path_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/dot")
-    assert engine._command("nop2", "svg") == ["/usr/bin/dot", "-Knop2", "-Tsvg"]
+    assert graphviz._command("nop2", "svg") == ["/usr/bin/dot", "-Knop2", "-Tsvg"]
 
 
 def test_notebooks_show_programs_values_and_verdicts() -> None:
@@ -155,8 +154,8 @@ def test_importing_the_package_loads_nothing_that_is_optional() -> None:
         "graphviz",
         "click",
         "rich",
-        "xbuild.pictures.model.drawing",
-        "xbuild.text.writing.printer",
+        "xbuild.pictures.drawing",
+        "xbuild.text.printer",
     )
     code = f"import sys, xbuild; xbuild.viz; print([m for m in {optional} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 
 import xbuild as xb
-from xbuild.process.gc_pause import no_collection
+from xbuild.process.limits import no_collection
 
 from .programs import Program, random_program
 from .runs import compared, random_inputs
@@ -48,7 +48,7 @@ def _counted(program: Program, values: xb.Replication) -> Counts:
     """How many values are inferred to be equal, on how many devices."""
     counts = Counts({"programs of one for each device": int(isinstance(program.module, xb.ModuleGroup))})
     for part in values.parts:
-        for labels in (each for found in part.found.values() for each in found):
+        for labels in (each for found in part.labels.values() for each in found):
             several = len({*labels})
             counts[f"leaves {MANY[0 if several == 1 else 2 if several == len(labels) else 1]}"] += 1
     return counts

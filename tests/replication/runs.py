@@ -11,7 +11,7 @@ from attrs import define, field
 
 import xbuild as xb
 from interpreter import Limits, Stopped, execute
-from interpreter.rules.lines import Path
+from interpreter.compiler.lines import Path
 from interpreter.runtime.observers import PathObserver
 from interpreter.runtime.run import modules_of
 from shape_inference import AnyShape, Shape, TupleShape
@@ -117,12 +117,12 @@ def _breaches(values: xb.Replication, seen: Seen, is_over: bool, counts: Counter
 
 def _claims(values: xb.Replication, instruction: xb.Instruction) -> list[Any]:
     """For each leaf the groups of more than one device."""
-    part = [each for each in values.parts if instruction in each.found]
+    part = [each for each in values.parts if instruction in each.labels]
     found = []
-    for number in range(len(part[0].found[instruction]) if part else 0):
+    for number in range(len(part[0].labels[instruction]) if part else 0):
         groups: dict[Any, list[int]] = {}
         for n, each in enumerate(part):
-            for device, label in zip(each.devices, each.found[instruction][number], strict=True):
+            for device, label in zip(each.devices, each.labels[instruction][number], strict=True):
                 groups.setdefault((n, label), []).append(device)
         found.append([group for group in groups.values() if len(group) > 1])
     return found

@@ -10,9 +10,7 @@ import pytest
 
 from tests.replication.campaign import judge, main
 from xbuild.checking.dataflow import replication as rules
-from xbuild.checking.dataflow.agreement import Agreement
-from xbuild.checking.dataflow.replication import Replication, varies
-from xbuild.checking.dataflow.shared_results import _MARKS
+from xbuild.checking.dataflow.replication import _MARKING, Agreement, ReplicationAnalysis, varies
 
 
 def test_what_is_inferred_holds_in_runs() -> None:
@@ -34,19 +32,19 @@ def _everywhere(walk: Any, decides: Any) -> Iterator[None]:
     yield
 
 
-def _after(walk: Replication, before: Any, state: Any, after: Any, decides: Any) -> Any:
+def _after(walk: ReplicationAnalysis, before: Any, state: Any, after: Any, decides: Any) -> Any:
     if isinstance(state, tuple):
         return tuple(_after(walk, *each, decides) for each in zip(before, state, after, strict=True))
     return before if state is after else Agreement(state.labels)
 
 
 FAULTS: dict[str, tuple[Any, str, Any, int]] = {
-    "all devices come to a branch": (Replication, "inside", _everywhere, 13),
-    "a loop leaves what its trips agree on": (Replication, "_state_after", _after, 13),
+    "all devices come to a branch": (ReplicationAnalysis, "within_decision", _everywhere, 13),
+    "a loop leaves what its trips agree on": (ReplicationAnalysis, "_state_after", _after, 13),
     "a loop is read once": (rules, "_is_unchanged", lambda state, following: True, 8),
-    "a permutation gives all the same": (_MARKS, "collective_permute", _MARKS["all_gather"], 23),
-    "an exchange gives all the same": (_MARKS, "all_to_all", _MARKS["all_gather"], 18),
-    "random numbers are equal": (varies, "rng", rules._of_operands, 24),
+    "a permutation gives all the same": (_MARKING, "collective_permute", _MARKING["all_gather"], 23),
+    "an exchange gives all the same": (_MARKING, "all_to_all", _MARKING["all_gather"], 18),
+    "random numbers are equal": (rules, "varies", {**varies, "rng": rules._operand_result}, 24),
 }
 
 

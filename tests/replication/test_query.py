@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ import xbuild as xb
 from interpreter import StrictFailure, execute
 from tests.conformance.replication import failure
 from tests.conformance.replication import main as run_cases
-from xbuild.checking.dataflow.agreement import Partitions
 from xbuild.checking.dataflow.promises import tiles_of
+from xbuild.checking.dataflow.replication import Partitions
 from xbuild.cli import main
+from xbuild.sharding.hlo_text import Parsed, parsed
 
 TEXT = """HloModule p, replica_count=2, num_partitions=2
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
@@ -72,10 +74,20 @@ def test_annotations_are_taken_for_true_unless_told_otherwise(module: xb.Module)
         ("devices=[1,2,2]<=[4] last_tile_dims={manual, replicated}", [0, 0, 2, 2]),
         ("devices=[1,2,2]<=[4] last_tile_dims={replicated, manual}", [0, 1, 0, 1]),
         ("devices=[8]<=[8]", [0, 1, 2, 3]),
+        ("mesh['a'=4], [{}]", [0, 0, 0, 0]),
+        ("mesh['a'=2,'b'=2], [{'b'}, {}]", [0, 1, 0, 1]),
+        ("mesh['a'=2,'b'=2], device_ids=(3,1,0,2), [{'a'}, {}]", [0, 1, 0, 1][::-1]),
+        ("mesh['a'=4], [{'a':(1)2}]", [0, 0, 1, 1]),
+        ("mesh['a'=4], [{'a':(2)2, ?}], replicated={'a':(1)2}", [0, 1, 0, 1]),
+        ("mesh['a'=2,'b'=2], [{'b'}], unreduced={'a'}", [0, 1, 2, 3]),
+        ("mesh['a'=2,'b'=2], [{}], unreduced={'a'}", [0, 0, 1, 1]),
+        ("mesh['a'=2], [{}]", [0, 1, 2, 3]),
     ],
 )
 def test_shardings_say_which_partitions_hold_one_tile(sharding: str, tiles: list[int]) -> None:
-    assert Partitions(4).by(tiles_of(sharding, 4)) == Partitions(4).by(tiles)
+    found = parsed(f"{{{sharding}}}")
+    assert isinstance(found, Parsed)
+    assert Partitions(4).group_by(tiles_of(found.stated, 4)) == Partitions(4).group_by(tiles)
 
 
 def test_questions_that_have_no_answer(module: xb.Module) -> None:
@@ -88,7 +100,7 @@ def test_questions_that_have_no_answer(module: xb.Module) -> None:
         values.groups("z", (2,))
     with pytest.raises(xb.XbuildError, match="parameter 7, and p has 2 parameters"):
         xb.replication(module, {7: True})
-    with pytest.raises(xb.XbuildError, match=r"parameter 1 \(w\) 1 leaves, and .* has 2"):
+    with pytest.raises(xb.XbuildError, match=r"1 leaves for parameter 1 \(w\), and .* has 2"):
         xb.replication(module, {1: [True]})
     with pytest.raises(TypeError, match="neither a Module nor a ModuleGroup"):
         xb.replication(module.entry)  # type: ignore[arg-type]
@@ -186,13 +198,13 @@ ENTRY main {
 
 WAYS = [
     ("zero", (), ["zero is equal on all devices, in every run"]),
-    ("x", (), ["x may differ between devices 0 and 1", "x", "each device is given its own"]),
-    ("main/t", (), ["t may differ between devices 0 and 2", "t", "x", "each device is given its own"]),
+    ("x", (), ["x may differ between devices 0 and 1", "x", "each device gets its own"]),
+    ("main/t", (), ["t may differ between devices 0 and 2", "t", "x", "each device gets its own"]),
     ("w", (0,), ["w{0} may differ between devices 0 and 2", "w{0}", "l", "n", "s{1}", "t", "x"]),
     ("c", (), ["c may differ", "c", "t", "x"]),
     ("twice/d", (), ["d may differ", "d", "p", "t", "x"]),
     ("k", (), ["k may differ", "k", "d", "p", "t", "x"]),
-    ("q", (), ["q may differ between devices 0 and 1", "q", "x", "each device is given its own"]),
+    ("q", (), ["q may differ between devices 0 and 1", "q", "x", "each device gets its own"]),
     ("r", (), ["r may differ", "r", "each device has its own state"]),
     ("z", (), ["z may differ between devices 0 and 1", "z{4}", "q", "x"]),
 ]
@@ -220,3 +232,21 @@ def test_the_way_back_on_the_command_line(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["show", str(file), "--replication", "--why", "k"])
     assert result.output.splitlines()[0] == "k may differ between devices 0 and 2"
     assert CliRunner().invoke(main, ["show", str(file), "--replication", "--why", "s"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("sharding", "groups"),
+    [
+        ("{replicated}", ((0, 1),)),
+        ("{devices=[1,2]<=[2] last_tile_dim_replicate}", ((0, 1),)),
+        ("{mesh['a'=2], [{}]}", ((0, 1),)),
+        ("{mesh['a'=2], [{'a'}]}", ((0,), (1,))),
+        ("{{mesh['a'=2], [{}]}}", ((0, 1),)),
+    ],
+)
+def test_a_sharding_promises_the_same_in_each_spelling(sharding: str, groups: Any) -> None:
+    text = f"""HloModule m, num_partitions=2
+    ENTRY e {{ x = f32[2] parameter(0), sharding={sharding}
+      ROOT y = f32[2] add(x, x) }}"""
+    module = xb.parse_hlo(text)
+    assert xb.replication(module).groups(module.entry.root) == groups

@@ -7,7 +7,7 @@ import pytest
 import xbuild as xb
 from tests.replication.runs import breaches, random_inputs
 from tests.replication.typed_programs import random_typed
-from xbuild.checking.dataflow.shared_results import _MARKS
+from xbuild.checking.dataflow.replication import _MARKING
 
 SEEDS = range(100, 160)
 
@@ -48,5 +48,5 @@ def test_parameters_are_as_they_are_typed() -> None:
 
 
 def test_an_analysis_that_proves_too_little_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_MARKS, "all_reduce", lambda coming, labels: [*range(len(coming.devices))])
+    monkeypatch.setitem(_MARKING, "all_reduce", lambda coming, labels: [*range(len(coming.devices))])
     assert any(finding.kind == "variance_broken" for module in MODULES for finding in xb.check(module).findings)

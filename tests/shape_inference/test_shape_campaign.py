@@ -81,6 +81,7 @@ def test_a_slip_changes_the_program() -> None:
     assert operand_shape(Chance(1), added()).change
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 def test_a_slice_agrees_with_real_xla() -> None:
     pytest.importorskip("jaxlib")

@@ -1,8 +1,9 @@
 """Campaign: global programs with shardings by chance, partitioned and run on all devices, against the global run.
 
-`python -m tests.sharding.campaign --seconds N --seed S`: programs of random ops, cases of all ops, and instances of all
-ops in all element types that are drawn for the comparison with real XLA. At the end stands how often each op was there,
-and how often it ran on a part of what it has in the global program.
+`python -m tests.sharding.campaign --seconds N --seed S`: programs of random ops, cases of all ops, instances of all ops
+in all element types that are drawn for the comparison with real XLA, chains of views with any filler (compared bit by
+bit), and programs with effects at every depth (count, order and payload of each device). At the end stands how often
+each op was there, and how often it ran on a part of what it has in the global program.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import sys
 import time
 import traceback
 from collections import Counter
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from attrs import frozen
 
@@ -28,12 +30,16 @@ from tests.oracle.instance import batch
 from xbuild.core.op import OPS
 from xbuild.sharding.partition import Partitioned, partition
 
-from .cases import arrays, cases, difference
+from .cases import arrays, bits_differ, cases, difference
 from .programs import random_program
+from .random_effects import effect_program, effects_fault
 from .random_shardings import random_mesh, sharded
+from .random_views import view_program
 from .random_windows import window_program
 
 LIMITS = Limits(seconds=60)
+Kind: TypeAlias = Callable[[random.Random], tuple[Any, ...]]
+"""Draws what it is, a module, its arguments, and the mesh where the program names devices of it."""
 
 
 @frozen
@@ -46,20 +52,32 @@ class Program:
     arguments: list[Any]
     propagates: bool
     padding: int
+    is_exact: bool = False
 
     def partitioned(self) -> Partitioned:
         return partition(self.module, propagate=self.propagates, mesh=self.mesh)
 
 
-def program(seed: int) -> Program:
-    """The program of a seed."""
+def program(seed: int, kinds: Sequence[Kind] | None = None) -> Program:
+    """The program of a seed, of one of these kinds; by default of those without effects and views."""
+    kinds = kinds or PLAIN
     chance = random.Random(seed)
-    what, module, given = chance.choice((_row, _case, _instance, _moving))(chance)
+    what, module, given, *own = chance.choice(kinds)(chance)
     if any(getattr(each.attributes, "channel_id", None) for each in module.entry.instructions):
-        return program(seed + 1_000_000_000)  # a collective between devices
-    mesh, propagates = random_mesh(chance), chance.random() < 0.5
+        return program(seed + 1_000_000_000, kinds)  # a collective between devices
+    mesh, propagates = own[0] if own else random_mesh(chance), chance.random() < 0.5
     share = 0.4 if propagates else 0.8
-    return Program(what, sharded(chance, module, mesh, share), mesh, given, propagates, chance.choice((0, 1, 5)))
+    module = sharded(chance, module, mesh, share, places=what != "effects")
+    return Program(what, module, mesh, given, propagates, chance.choice((0, 1, 5)), what == "views")
+
+
+def _views(chance: random.Random) -> tuple[str, xb.Module, list[Any]]:
+    return "views", *view_program(chance)
+
+
+def _effects(chance: random.Random) -> tuple[str, xb.Module, list[Any], xb.Mesh]:
+    mesh = random_mesh(chance)
+    return "effects", *effect_program(chance, mesh), mesh
 
 
 def _row(chance: random.Random) -> tuple[str, xb.Module, list[Any]]:
@@ -88,9 +106,20 @@ def _instance(chance: random.Random) -> tuple[str, xb.Module, list[Any]]:
             continue  # the op does not have the type
 
 
+KINDS: dict[str, Kind] = {
+    "rows": _row, "cases": _case, "instances": _instance, "moving": _moving, "views": _views,
+    "effects": _effects,
+}  # fmt: skip
+
+
+PLAIN = (_row, _case, _instance, _moving)
+
+
 def fault(given: Program, cut: Counter[str] | None = None) -> str | None:
     """What is wrong with the partitioned program, or None; `cut` counts the ops that ran on parts."""
     try:
+        if given.what == "effects":
+            return effects_fault(given.module, given.partitioned(), given.arguments, given.padding)
         wanted = xb.evaluate(given.module.entry, *given.arguments)
         found = given.partitioned()
         if cut is not None:
@@ -99,7 +128,9 @@ def fault(given: Program, cut: Counter[str] | None = None) -> str | None:
         if verdict.kind != "ok":
             return f"the verdict is {verdict}"
         came = found.run(*given.arguments, padding=given.padding, limits=LIMITS)
-        return _random_difference(wanted, came) if _is_random(given.module) else difference(wanted, came)
+        if _is_random(given.module):
+            return _random_difference(wanted, came)
+        return (bits_differ if given.is_exact else difference)(wanted, came)
     except Exception:
         return traceback.format_exc()
 
@@ -144,11 +175,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0, help="the number of the first program")
+    parser.add_argument("--kinds", nargs="+", choices=sorted(KINDS), help="kinds of programs; all where none is given")
+    parser.add_argument("--count", type=int, help="end after so many programs")
     chosen = parser.parse_args(arguments)
     end, counts, wrong = time.monotonic() + chosen.seconds, Counter[str](), dict[int, str]()
     seen, cut = Counter[str](), Counter[str]()
-    for seed in itertools.takewhile(lambda _: time.monotonic() < end, itertools.count(chosen.seed)):
-        given = program(seed)
+    kinds = [KINDS[each] for each in chosen.kinds or KINDS]
+    every = itertools.count(chosen.seed) if chosen.count is None else range(chosen.seed, chosen.seed + chosen.count)
+    for seed in itertools.takewhile(lambda _: time.monotonic() < end, every):
+        given = program(seed, kinds)
         counts[given.what] += 1
         seen.update({each.opcode for inner in given.module.computations for each in inner.instructions})
         if found := fault(given, cut):

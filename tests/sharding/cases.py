@@ -49,6 +49,24 @@ def difference(wanted: Any, found: Any) -> str | None:
     return None
 
 
+def bits_differ(wanted: Any, found: Any) -> str | None:
+    """Where two results differ in any bit, such as the sign of a zero; NaN are told apart by nothing."""
+    for one, other in zip(arrays(wanted), arrays(found), strict=True):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return f"{one.dtype}{one.shape} and {other.dtype}{other.shape}"
+        if not (_same_bits(one, other) | ((one != one) & (other != other))).all():
+            return f"{one}\n and \n{other}"
+    return None
+
+
+def _same_bits(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> Any:
+    """For each element whether all its bits are equal."""
+    if not one.size:
+        return np.ones(one.shape, bool)
+    rows = [np.ascontiguousarray(each).reshape(-1).view(np.uint8).reshape(each.size, -1) for each in (one, other)]
+    return (rows[0] == rows[1]).all(axis=1).reshape(one.shape)
+
+
 def _equal(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
     if one.dtype.kind in "biu" or one.size == 0:
         return bool((one == other).all())

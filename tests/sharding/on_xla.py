@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import xbuild as xb
-from xbuild.sharding.partition.partitioned import _joined
+from xbuild.sharding.partition.partitioned import _join
 
 from .campaign import Program, _is_random, program
 from .cases import difference
@@ -79,7 +79,7 @@ def _outcome(given: Program) -> str:
         results = [came[device] for device in range(len(rows))]
     except Exception as error:
         return f"{REFUSED}: {' '.join(str(error).split())[:200]}"
-    joined = _joined(results, found.result, found.out_shardings)
+    joined = _join(results, found.result, found.out_shardings)
     told = difference(wanted, joined)
     if told is None:
         return EQUAL

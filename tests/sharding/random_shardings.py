@@ -9,10 +9,8 @@ import numpy as np
 from attrs import evolve
 
 import xbuild as xb
-from xbuild.sharding.axis import Axis
-from xbuild.sharding.placement import Placement
-from xbuild.sharding.sharding import Sharding, cut
-from xbuild.sharding.stored import with_shardings
+from xbuild.sharding.sharding import Axis, Placement, Sharding, shard_dims
+from xbuild.sharding.stated_shardings import with_shardings
 
 MESHES = ([1], [2], [3], [4], [5], [6], [7], [8], [2, 2], [2, 3], [3, 2], [4, 2], [2, 4], [2, 2, 2])
 
@@ -37,7 +35,7 @@ def random_sharding(chance: random.Random, mesh: xb.Mesh, rank: int, *, unreduce
             chance.choice(dims).append(axis)
         elif draw < 0.6 + unreduced:
             partial.append(axis)
-    return cut(mesh, dims, partial)
+    return shard_dims(mesh, dims, partial)
 
 
 def _parts(chance: random.Random, name: str, size: int) -> list[Axis]:
@@ -46,16 +44,23 @@ def _parts(chance: random.Random, name: str, size: int) -> list[Axis]:
     return [Axis(name, size)] if size > 1 else []
 
 
-def sharded(chance: random.Random, module: xb.Module, mesh: xb.Mesh, share: float = 1.0) -> xb.Module:
-    """The module in which a share of the arrays has a sharding by chance, a few of them a single device."""
+def sharded(
+    chance: random.Random, module: xb.Module, mesh: xb.Mesh, share: float = 1.0, *, places: bool = True
+) -> xb.Module:
+    """The module in which a share of the arrays has a sharding by chance; with `places` a few of them a single device.
+
+    What is placed on a device already stays there.
+    """
     found: dict[Any, Any] = {}
     for computation in module.computations:
         for instruction in computation.instructions:
+            if "sharding" in instruction.annotations:
+                continue
             if isinstance(instruction.shape, xb.Shape) and chance.random() < share:
                 partial = 0.1 if instruction.shape.dtype.is_integer else 0.0
                 made = random_sharding(chance, mesh, instruction.shape.rank, unreduced=partial)
                 has_zero = instruction.shape.dtype.name != "f8e8m0fnu"
                 found[instruction] = made if has_zero else evolve(made, unreduced=())
-                if chance.random() < 0.03:
+                if places and chance.random() < 0.03:
                     found[instruction] = Placement("maximal", chance.randrange(mesh.num_devices))
     return with_shardings(module, found)

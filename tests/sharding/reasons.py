@@ -9,11 +9,10 @@ from typing import Any
 from shape_inference import Shape
 from xbuild.core.graph import Instruction
 from xbuild.properties.effects import communicates_itself
-from xbuild.sharding.axis import count
 from xbuild.sharding.partition import Communication, Partitioned
-from xbuild.sharding.partition.parts.layouts import local_dims
+from xbuild.sharding.partition.frame import local_dims
 from xbuild.sharding.partition.reasons import Neighbours, Operand, Partial, Reason, Result
-from xbuild.sharding.planning.places import groups_along
+from xbuild.sharding.sharding import count, groups_along
 
 MOVED = ("slice", "pad", "reverse", "reduce_window", "convolution", "dynamic_slice", "dynamic_update_slice")
 """Ops whose operands on a device have neighbours' elements, or padding, around what the reason names."""

@@ -15,6 +15,7 @@ NAMES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_results_are_equal_and_no_more_is_sent() -> None:
     """The custom call among them keeps the layout of its results."""
     pytest.importorskip("jax")

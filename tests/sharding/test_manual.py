@@ -92,13 +92,14 @@ def test_a_collective_of_a_global_program_needs_a_sharding() -> None:
       p = f32[4] parameter(0), sharding={devices=[2]<=[2]}
       ROOT r = f32[4] collective-permute(p), channel_id=1, source_target_pairs={{0,1},{1,0}}
     }"""
-    with pytest.raises(XbuildError, match="is partitioned already"):
+    with pytest.raises(XbuildError, match="is already partitioned"):
         xb.shard.partition(xb.parse_hlo(text), propagate=False)
     stated = text.replace("{1,0}}", "{1,0}}, sharding={devices=[2]<=[2]}")
     made = xb.shard.partition(xb.parse_hlo(stated), propagate=False)
     assert made.run(np.arange(4, dtype=np.float32)).tolist() == [2, 3, 0, 1]
 
 
+@pytest.mark.slow
 def test_programs_of_jax_give_what_xla_gives() -> None:
     pytest.importorskip("jax")
     found = faults()
@@ -106,8 +107,46 @@ def test_programs_of_jax_give_what_xla_gives() -> None:
     assert {name: fault for name, fault in found.items() if fault} == {}
 
 
+@pytest.mark.slow
 def test_programs_of_jax_by_shardings_of_hlo() -> None:
     pytest.importorskip("jax")
     found = faults("--gspmd", "region", "ring", "gradient")
     assert len(found) == 5
     assert {name: fault for name, fault in found.items() if fault} == {}
+
+
+ALONE = """
+sdy.mesh @m = <["x"=1, "y"=4]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"y"}]>}) -> tensor<8xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@m, [{"x", ?}]>] out_shardings=[<@m, [{?}]>] manual_axes={"x"}
+      (%b: tensor<8xf32>) {
+    %1 = COLLECTIVE
+    sdy.return %1 : tensor<8xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  %2 = stablehlo.add %0, %0 : tensor<8xf32>
+  return %2 : tensor<8xf32>
+}
+"""
+GROUPS = """replica_groups = dense<[[0], [1], [2], [3]]> : tensor<4x1xi64>,
+        channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"""
+
+
+@pytest.mark.parametrize(
+    "collective",
+    [
+        f'"stablehlo.all_gather"(%b) {{all_gather_dim = 0 : i64, {GROUPS}, use_global_device_ids}}'
+        " : (tensor<8xf32>) -> tensor<8xf32>",
+        '"stablehlo.all_to_all"(%b) {split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = 1 : i64, '
+        f"{GROUPS}}} : (tensor<8xf32>) -> tensor<8xf32>",
+        """"stablehlo.collective_permute"(%b) {
+        source_target_pairs = dense<[[0, 0], [1, 1], [2, 2], [3, 3]]> : tensor<4x2xi64>,
+        channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>} : (tensor<8xf32>) -> tensor<8xf32>""",
+    ],
+    ids=["all-gather", "all-to-all", "collective-permute"],
+)  # fmt: skip
+def test_an_axis_of_extent_1_may_be_manual(collective: str) -> None:
+    """Its collectives have groups of one device, and the program around them is a global one all the same."""
+    module = xb.parse(ALONE.replace("COLLECTIVE", collective))
+    made = xb.shard.partition(module)
+    assert xb.check(made.module).kind == "ok"
+    assert made.run(np.arange(8, dtype=np.float32)).tolist() == [0, 2, 4, 6, 8, 10, 12, 14]

@@ -9,21 +9,20 @@ import numpy as np
 import pytest
 
 import xbuild as xb
-from xbuild.sharding.axis import whole
 from xbuild.sharding.partition import Partitioned, partition
-from xbuild.sharding.sharding import cut
-from xbuild.sharding.stored import annotated
+from xbuild.sharding.sharding import get_axis, shard_dims
+from xbuild.sharding.stated_shardings import annotated
 
 from .campaign import fault, program
 from .cases import difference
 
 MESH = xb.Mesh(x=2, y=2)
-X, Y = whole(MESH, "x"), whole(MESH, "y")
+X, Y = get_axis(MESH, "x"), get_axis(MESH, "y")
 
 
 def _partitioned(computation: xb.Computation, *dims: Any, propagate: bool = False) -> Partitioned:
     names = [parameter.name for parameter in computation.parameters]
-    shardings = {name: cut(MESH, each) for name, each in zip(names, dims, strict=True)}
+    shardings = {name: shard_dims(MESH, each) for name, each in zip(names, dims, strict=True)}
     return partition(annotated(xb.Module("program", computation), shardings), propagate=propagate)
 
 
@@ -54,8 +53,8 @@ def test_a_cut_contraction_is_reduced_once_with_a_reason() -> None:
     assert only.bytes == 2 * 4 * 4
     assert re.sub(r"py:\d+", "py:0", only.reason) == (
         "dot.3 (test_partition.py:0) contracts k, dimension 1 of parameter.1 and dimension 0 of "
-        "parameter.2, which both sides cut over `y`; each device holds a partial sum; added here, because the program "
-        "gives dot.3 cut along dimension 0 over `x` (no sharding of it is stated)"
+        "parameter.2, both sharded along `y`; each device holds a partial sum; these are added here because the "
+        "program returns dot.3 sharded along `x` in dimension 0 (no sharding is stated for it)"
     )
     assert only.source is not None
     assert "test_partition.py" in str(only.source)
@@ -72,7 +71,7 @@ def test_an_initial_value_counts_once() -> None:
 
 def test_a_value_is_gathered_once_for_all_its_users() -> None:
     twice = xb.computation(xb.f32[8])(lambda x: xb.sort(x) + xb.reverse(xb.sort(-x), [0]))
-    module = annotated(xb.Module("twice", twice), {"parameter.1": cut(MESH, [[X, Y]])})
+    module = annotated(xb.Module("twice", twice), {"parameter.1": shard_dims(MESH, [[X, Y]])})
     found = partition(module, propagate=False)
     assert sum(each.opcode == "all_gather" for each in found.communications) <= 2
     _same(twice, found, _numbers(8))
@@ -95,8 +94,8 @@ PADDED = xb.computation(xb.f32[7], xb.f32[()])(lambda x, p: xb.ops.pad(x, p, pad
     ids=["convolution", "reduce-window", "slice", "pad"],
 )
 def test_neighbours_give_what_a_device_lacks(computation: Any, dims: Any, arrays: Any, wanted: Any) -> None:
-    shardings = {p.name: cut(MESH, each) for p, each in zip(computation.parameters, dims, strict=True)}
-    shardings[computation.root.name] = cut(MESH, wanted)
+    shardings = {p.name: shard_dims(MESH, each) for p, each in zip(computation.parameters, dims, strict=True)}
+    shardings[computation.root.name] = shard_dims(MESH, wanted)
     found = partition(annotated(xb.Module("program", computation), shardings), propagate=False)
     assert {each.opcode for each in found.communications} == {"collective_permute"}
     _same(computation, found, *arrays)
@@ -135,7 +134,7 @@ def test_a_number_of_a_loop_that_data_give_is_one_on_all_devices() -> None:
     program = xb.computation(xb.s32[()], xb.f32[4, 4])(looped)
     found = _partitioned(program, [], [[X], [Y]])
     _same(program, found, np.int32(2), np.eye(4, dtype=np.float32) * 2)
-    assert any("all take that of the first device" in each.reason for each in found.communications)
+    assert any("all take the first device's" in each.reason for each in found.communications)
 
 
 @pytest.mark.parametrize("propagate", [True, False])
@@ -271,6 +270,8 @@ ENTRY e {
 
 @pytest.mark.parametrize("called", [xb.shard.partition, xb.shard.propagate])
 def test_program_that_is_partitioned_already_is_refused(called: Any) -> None:
-    with pytest.raises(xb.XbuildError, match="all-reduce %r is between devices, so m is partitioned already") as caught:
+    with pytest.raises(
+        xb.XbuildError, match="all-reduce %r communicates between devices, so m is already partitioned"
+    ) as caught:
         called(xb.parse_hlo(PARTITIONED))
     assert "\n  hint: " in str(caught.value)

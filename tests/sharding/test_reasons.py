@@ -11,8 +11,7 @@ import xbuild as xb
 from shape_inference import XbuildError
 from xbuild.sharding.partition import Communication, Partitioned
 from xbuild.sharding.partition.explaining import ValueExplanation
-from xbuild.sharding.partition.reasons import Reason
-from xbuild.sharding.partition.reasons.words import scope_in
+from xbuild.sharding.partition.reasons import Reason, scope_in
 
 from .campaign import program
 from .propagation.jax_texts import texts
@@ -43,8 +42,8 @@ def test_partial_sums_name_the_factor_the_axes_and_who_wants_the_result() -> Non
       h = f32[8,4] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
       ROOT t = f32[8,4] tanh(h)""")
     assert reasons(found) == [
-        "h (<hlo>:6) contracts k, dimension 1 of x and dimension 0 of w, which both sides cut over `y`; each device "
-        "holds a partial sum; added here, because t (<hlo>:7) takes h cut along dimension 0 over `x`"
+        "h (<hlo>:6) contracts k, dimension 1 of x and dimension 0 of w, both sharded along `y`; each device holds "
+        "a partial sum; these are added here because t (<hlo>:7) takes h sharded along `x` in dimension 0"
     ]
     facts = found.communications[0].to_dict()["why"]
     assert facts["reduced"] == [
@@ -60,7 +59,7 @@ def test_parts_of_a_sum_are_cut_where_the_user_wants_them_cut() -> None:
       h = f32[64,64] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, {cut("{'y'}, {}")}
       ROOT t = f32[64,64] tanh(h)""")
     (only,) = reasons(found)
-    assert "each device holds a partial sum; added and cut here, because t (<hlo>:7) takes h cut" in only
+    assert "holds a partial sum; these are added and scattered here because t (<hlo>:7) takes h sharded" in only
 
 
 def test_a_maximum_is_joined_by_maximum() -> None:
@@ -73,8 +72,8 @@ def test_a_maximum_is_joined_by_maximum() -> None:
         largest,
     )
     assert reasons(found) == [
-        "m (<hlo>:7) reduces dimension 1 of x, which is cut over `y`; each device holds a partial maximum; joined by "
-        "maximum here, because the program gives m whole (no axes reached it by propagation)"
+        "m (<hlo>:7) reduces dimension 1 of x, sharded along `y`; each device holds a partial maximum; these are "
+        "combined by maximum here because the program returns m replicated (no axes propagated to it)"
     ]
 
 
@@ -87,12 +86,12 @@ def test_a_sort_says_what_it_needs_whole_and_where_the_result_is_wanted() -> Non
     )
     taken, made = reasons(found)
     assert taken == (
-        "s (<hlo>:6) takes x (<hlo>:5) cut along dimension 0 over `y`, and x is cut along dimension 1 over `y`: s "
-        "sorts along the whole of dimension 1"
+        "s (<hlo>:6) takes x (<hlo>:5) sharded along `y` in dimension 0, but x is sharded along `y` in dimension 1: s "
+        "sorts along all of dimension 1"
     )
     assert made == (
-        "s (<hlo>:6) is cut along dimension 0 over `y` as it is made, and wanted cut along dimension 1 over `y` "
-        "(propagation brings the axes from x (<hlo>:5)); s sorts along the whole of dimension 1"
+        "s (<hlo>:6) is produced sharded along `y` in dimension 0, but needed sharded along `y` in dimension 1 "
+        "(its axes propagate from x (<hlo>:5)); s sorts along all of dimension 1"
     )
 
 
@@ -103,8 +102,8 @@ def test_the_other_choice_is_told_with_its_bytes() -> None:
       ROOT y = f32[8,6] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}""")
     first, _ = found.communications
     assert first.reason.endswith(
-        "with dimension 1 cut, y would leave partial results; joining partial results of y over `x` would send 192 "
-        "bytes in place of 112"
+        "with dimension 1 sharded, y would produce partial results; combining partial results of y along `x` would "
+        "send 192 bytes instead of 112"
     )
     other = first.to_dict()["why"]["alternative"]
     assert (other["bytes"], other["chosen_bytes"]) == (2 * 96, sum(each.bytes for each in found.communications))
@@ -117,8 +116,8 @@ def test_neighbours_say_how_far_they_are() -> None:
       ROOT p = f32[16] pad(x, c), padding=1_-1""")
     (only,) = reasons(found)
     assert only == (
-        "p (<hlo>:6) pads dimension 0 of x, which is cut over `x` in parts of 8: a device lacks up to 1 element before "
-        "its own part; it gets element 7 of the part of the device 1 place before it along `x`"
+        "p (<hlo>:6) pads dimension 0 of x, sharded along `x` (8 per device): a device lacks up to 1 element before "
+        "its own shard; it gets element 7 from the shard of the device 1 place before it along `x`"
     )
 
 
@@ -162,10 +161,10 @@ def test_explain_takes_collectives_values_and_objects() -> None:
     told = xb.shard.explain(found, module.entry["h"])
     assert isinstance(told, ValueExplanation)
     assert told.inserted == (only,)
-    assert "dimension 0 by x" in str(told)
+    assert "dimension 0 along x" in str(told)
     assert only.name in str(told)
     assert told.to_dict()["kind"] == "propagated"
-    assert "nothing was inserted for it" in str(
+    assert "no collective was inserted for it" in str(
         xb.shard.explain(found, "%x").__class__(name="x", sharding=None, inserted=())
     )
     with pytest.raises(XbuildError) as refused:
@@ -212,6 +211,7 @@ def _kind(each: Communication) -> str:
     return each.why.kind
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 def test_reasons_of_programs_of_jax_are_so() -> None:
     pytest.importorskip("jax")

@@ -1,7 +1,8 @@
-"""MLIR bytecode and serialized exports: jaxlib turns them to text, and where it is missing the message says so."""
+"""MLIR bytecode, serialized exports and HLO protos: jaxlib turns them to text, or a message says it is missing."""
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 import xbuild as xb
 from tests.commands.command_line import xbuild
-from xbuild.stablehlo.reading.bytecode import MAGIC, bytecode_in
+from xbuild.stablehlo.reading.either import MAGIC, as_text, bytecode_in, module_proto_in
 
 pytestmark = pytest.mark.oracle
 _EMIT = """
@@ -66,7 +67,7 @@ def test_commands_take_files_of_bytecode(emitted: list[Any], tmp_path: Path) -> 
 @pytest.mark.parametrize("given", [MAGIC, MAGIC + b"junk", MAGIC + bytes(300)])
 def test_damaged_bytecode_is_refused(given: bytes) -> None:
     pytest.importorskip("jaxlib")
-    with pytest.raises(xb.HloParseError, match="jaxlib does not read this MLIR bytecode: "):
+    with pytest.raises(xb.HloParseError, match="jaxlib cannot read this MLIR bytecode: "):
         xb.parse(given, "step.mlir")
 
 
@@ -95,3 +96,80 @@ def test_odd_text_is_no_bytecode() -> None:
     for text in ("\x00\ud800" + MAGIC.decode(errors="surrogateescape"), "\x00module", "\udcef"):
         with pytest.raises(xb.HloParseError):
             xb.parse(text)
+
+
+_PROTO = """
+import json, sys
+from base64 import b64encode
+try:
+    from jaxlib import _hlo
+except ImportError:
+    from jaxlib import _jax as _hlo
+print(b64encode(_hlo.hlo_module_from_text(sys.stdin.read()).as_serialized_hlo_module_proto()).decode())
+"""
+_MANY = ", ".join(map(str, range(40)))
+_FLAT = "use_global_device_ids=true"
+_HLO = f"""HloModule gather, entry_computation_layout={{(s32[40]{{0}})->s32[80]{{0}}}}, num_partitions=2
+
+ENTRY main {{
+  x = s32[40]{{0}} parameter(0)
+  c = s32[40]{{0}} constant({{{_MANY}}})
+  y = s32[40]{{0}} add(x, c)
+  ROOT g = s32[80]{{0}} all-gather(y), channel_id=1, replica_groups={{{{0,1}}}}, dimensions={{0}}, {_FLAT}
+}}
+"""
+
+
+def _field(number: int, content: bytes) -> bytes:
+    length = len(content)
+    return bytes([number << 3 | 2, length & 0x7F | 0x80, length >> 7]) + content
+
+
+@pytest.fixture(scope="module")
+def proto() -> bytes:
+    """A HloModuleProto."""
+    pytest.importorskip("jaxlib")
+    child = subprocess.run([sys.executable, "-c", _PROTO], input=_HLO, capture_output=True, text=True, check=True)
+    return b64decode(child.stdout)
+
+
+def test_protos_are_the_program_that_the_text_is(proto: bytes) -> None:
+    wanted = xb.parse(_HLO)
+    for given in (proto, _field(1, proto), _field(1, _field(1, proto)) + _field(4, b"cpu")):
+        module = xb.parse(given)
+        assert module.to_hlo() == wanted.to_hlo()
+        assert module.entry["c"].attributes.literal.tolist() == [*range(40)]
+        assert xb.parse(given.decode(errors="surrogateescape")).to_hlo() == wanted.to_hlo()
+
+
+def test_commands_take_files_of_protos(proto: bytes, tmp_path: Path) -> None:
+    for name, content in (("step.pb", proto), ("hlo.pb", _field(1, proto)), ("step.pb.gz", gzip.compress(proto))):
+        (tmp_path / name).write_bytes(content)
+        done = xbuild("check", tmp_path / name)
+        assert done.exit_code == 0, done.output
+        assert "1 collective" in done.output
+        assert xbuild("run", "--random", "0", tmp_path / name).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["\n", "\nHloModule m\n", "\n" * 300, "\n\x12FullyUnrolled.163", "\n\x02ab\x12\x7fxy", ""]
+)
+def test_text_that_begins_with_a_newline_is_no_proto(text: str) -> None:
+    assert module_proto_in(text.encode()) is None
+    assert as_text(text) == text
+
+
+def test_a_damaged_proto_is_refused(proto: bytes, tmp_path: Path) -> None:
+    (tmp_path / "cut.pb").write_bytes(proto[: len(proto) // 2])
+    done = xbuild("check", tmp_path / "cut.pb")
+    assert done.exit_code
+    assert "Traceback" not in done.output
+    with pytest.raises(xb.HloParseError, match="jaxlib cannot read this serialized HLO module: "):
+        xb.parse(_field(1, b"\x01\x02") + _field(3, b"\xff\xff\xff"), "step.pb")
+
+
+def test_without_jaxlib_the_message_for_a_proto_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(xb.HloParseError, match="reading a serialized HLO module needs jaxlib") as caught:
+        xb.parse(_field(1, b"name") + _field(2, b"entry"))
+    assert caught.value.kind == "missing_extra"

@@ -14,25 +14,25 @@ END = "\n  return %x : tensor<4xf32>\n}"
 FAULTS = [tuple(each.values()) for each in json.loads((FOLDER / "faults.json").read_text())]
 WHOLE = [
     ("", "the text has no function"),
-    ("func.func @main(%x: tensor<4xf32>) {", "this region is never closed"),
+    ("func.func @main(%x: tensor<4xf32>) {", "this region is not closed"),
     ("module @m {\n  func.func @f()\n}", "@f has no body"),
-    ("func.func @f() { return }\nfunc.func @f() { return }", "there is a function @f already"),
-    ("func.func @f(%a: tensor<f32>, %a: tensor<f32>) { return }", "there is a value %a already"),
-    ("func.func @f() { }", "ends without a return"),
+    ("func.func @f() { return }\nfunc.func @f() { return }", "@f is already defined"),
+    ("func.func @f(%a: tensor<f32>, %a: tensor<f32>) { return }", "%a is already defined"),
+    ("func.func @f() { }", "this block has no return"),
     (
         "module @a { func.func @f() { return } }\n// -----\nmodule @b { func.func @f() { return } }",
-        "the text has 2 modules",
+        "expected one module, got 2",
     ),
-    ("#loc1 = loc(#loc2)\n#loc2 = loc(#loc1)\nfunc.func @f() { return loc(#loc1) }", "is defined by itself"),
-    ("!a = !a\nfunc.func @f(%x: !a) { return }", "is defined by itself"),
-    ("func.func @f() { stablehlo.compare LT, }", "a value, such as %0, is wanted"),
-    ("hello", "an operation is wanted, and 'hello' is none"),
-    ("%", "the name of a result is wanted"),
+    ("#loc1 = loc(#loc2)\n#loc2 = loc(#loc1)\nfunc.func @f() { return loc(#loc1) }", "is defined in terms of itself"),
+    ("!a = !a\nfunc.func @f(%x: !a) { return }", "is defined in terms of itself"),
+    ("func.func @f() { stablehlo.compare LT, }", "expected a value, such as %0"),
+    ("hello", "expected an operation, got 'hello'"),
+    ("%", "expected the name of a result"),
     (
         "module attributes {mhlo.num_replicas = 2 : i32} { func.func @f(%x: tensor<f32>) -> tensor<f32> {\n"
         '%y = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 3]]> : tensor<1x2xi64>}>'
         " : (tensor<f32>) -> tensor<f32>\nreturn %y : tensor<f32> } }",
-        "source_target_pairs name replica 3, and by the header there are 2",
+        "source_target_pairs name replica 3, but the header states 2",
     ),
     (
         "func.func @f(%x: tensor<4xf32>) -> tensor<2xf32> {\n"
@@ -40,23 +40,23 @@ WHOLE = [
         " scatter_dimension = 0 : i64}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
         "%s = stablehlo.add %a, %b : tensor<f32>\nstablehlo.return %s : tensor<f32>\n"
         "}) : (tensor<4xf32>) -> tensor<2xf32>\nreturn %y : tensor<2xf32> }",
-        "replica 0 is in no group of replica_groups, and by the greatest ids that are named there are 3",
+        "replica 0 is in no group of replica_groups, but the largest ids imply 3",
     ),
-    ("func.func @f() -> tensor<f32> { return }", "@f returns 0 values, and 1 results are written"),
+    ("func.func @f() -> tensor<f32> { return }", "@f returns 0 values, but its type has 1 results"),
     (
         "func.func @f(%x: tensor<4xf32>) -> tensor<5xf32> { return %x : tensor<4xf32> }",
-        "result 0 of @f is f32[4], and f32[5] is written",
+        "result 0 of @f is f32[4], but its type in the text is f32[5]",
     ),
     (
         'func.func @f(%x: tensor<4xf32> {mhlo.sharding = "{devices=[2]<=[none]}"}) { return }',
-        "mhlo.sharding: an integer is wanted",
+        "mhlo.sharding: expected an integer",
     ),
     ('func.func @f(%x: tensor<4xf32> {mhlo.sharding = "{replicated} x"}) { return }', "the end of the sharding"),
     (
         'func.func @f(%x: tensor<4xf32> {mhlo.frontend_attributes = {"a b" = "c"}}) { return }',
-        "HLO text has no key 'a b'",
+        "HLO text cannot hold the key 'a b'",
     ),
-    ('#loc1 = loc("x")#loc2()\nfunc.func @f() { return }', "an operation is wanted"),
+    ('#loc1 = loc("x")#loc2()\nfunc.func @f() { return }', "expected an operation"),
 ]
 
 
@@ -89,7 +89,7 @@ def test_several_faults_are_told_at_once_and_users_of_faulty_values_are_not_blam
 
 
 def test_a_text_of_another_type_is_refused() -> None:
-    with pytest.raises(TypeError, match="StableHLO text is wanted, and int is given"):
+    with pytest.raises(TypeError, match="expected StableHLO as str or bytes, got int"):
         xb.parse_stablehlo(7)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="partitions=0"):
         xb.parse_stablehlo("", partitions=0)

@@ -41,22 +41,22 @@ LITERALS = [
     ("dense<0.3> : tensor<f8E4M3FN>", np.array(0.3).astype(ml_dtypes.float8_e4m3fn)),
 ]
 REFUSED = [
-    ("dense<[1, 2, 3]> : tensor<2xi8>", "has 2 elements, and 3 are written"),
-    ("dense<[[1], [2]]> : tensor<2xi8>", "has rank 1, and the lists have 2"),
-    ("dense<[[1, 2, 3], [4]]> : tensor<2x2xi8>", "the brackets are not those of the lists of s8[2,2]"),
-    ("dense<1000> : tensor<i8>", "1000 is out of the range of s8"),
-    ("dense<-1> : tensor<ui8>", "-1 is out of the range of u8"),
-    ("dense<1.5> : tensor<i8>", "1.5 is no element of s8"),
-    ("dense<1> : tensor<f32>", "a float is written with a point, as 1.0"),
+    ("dense<[1, 2, 3]> : tensor<2xi8>", "has 2 elements, but the literal has 3"),
+    ("dense<[[1], [2]]> : tensor<2xi8>", "has rank 1, but the lists have rank 2"),
+    ("dense<[[1, 2, 3], [4]]> : tensor<2x2xi8>", "the nesting of the lists does not match s8[2,2]"),
+    ("dense<1000> : tensor<i8>", "1000 is out of range for s8"),
+    ("dense<-1> : tensor<ui8>", "-1 is out of range for u8"),
+    ("dense<1.5> : tensor<i8>", "1.5 is not an element of s8"),
+    ("dense<1> : tensor<f32>", "write a float with a decimal point, such as 1.0"),
     ("dense<0x1FFFFFFFF> : tensor<f32>", "has more bits than f32"),
-    ('dense<"0x0000"> : tensor<2xf32>', "2 bytes are no number of elements of f32"),
-    ('dense<"0x05"> : tensor<3xi1>', "one element for all in newer MLIR, and a bit for each element in older"),
-    ('dense<"0x0101"> : tensor<3xi1>', "pred[3] has 3 bytes, or 1 with 8 elements each, and 2 are written"),
-    ('dense<"text"> : tensor<2xf32>', 'bytes are written as "0x..."'),
-    ("dense<yes> : tensor<i1>", "yes is no element of i1"),
-    ("dense<1> : tensor<99999x99999xi8>", "one number is written for the"),
-    ("dense<1> : tensor<?xi8>", "elements are those of a static tensor"),
-    ("dense<[1, 2> : tensor<2xi8>", "the brackets are not those of the lists"),
+    ('dense<"0x0000"> : tensor<2xf32>', "2 bytes are not a whole number of elements of f32"),
+    ('dense<"0x05"> : tensor<3xi1>', "is a splat in newer MLIR and a bit per element in older"),
+    ('dense<"0x0101"> : tensor<3xi1>', "pred[3] has 3 bytes, or 1 with a bit per element, but the literal has 2"),
+    ('dense<"text"> : tensor<2xf32>', 'expected bytes such as "0x3F80"'),
+    ("dense<yes> : tensor<i1>", "expected true or false as an element of i1, got yes"),
+    ("dense<1> : tensor<99999x99999xi8>", "elements of a splat exceed the limit"),
+    ("dense<1> : tensor<?xi8>", "expected the type of a static tensor"),
+    ("dense<[1, 2> : tensor<2xi8>", "the nesting of the lists does not match"),
 ]
 
 
@@ -136,11 +136,11 @@ def test_resources(type_: str, expected: np.ndarray) -> None:  # type: ignore[ty
 @pytest.mark.parametrize(
     ("type_", "raw", "name", "message"),
     [
-        ("tensor<2xf32>", bytes(7), "r", "f32[2] has 8 bytes, and the resource has 7"),
-        ("tensor<2xi1>", b"\x01\x02", "r", "a byte of 0 or 1"),
-        ("tensor<3xi4>", bytes(2), "r", "s4[3] has 3 bytes (one for each element), and the resource has 2"),
-        ("tensor<2xf32>", bytes(8), "missing", "there is no resource 'missing'"),
-        ("tensor<?xf32>", bytes(8), "r", "elements are those of a static tensor"),
+        ("tensor<2xf32>", bytes(7), "r", "f32[2] has 8 bytes, but the resource has 7"),
+        ("tensor<2xi1>", b"\x01\x02", "r", "a byte 0 or 1"),
+        ("tensor<3xi4>", bytes(2), "r", "s4[3] has 3 bytes (one per element), but the resource has 2"),
+        ("tensor<2xf32>", bytes(8), "missing", "undefined resource 'missing'"),
+        ("tensor<?xf32>", bytes(8), "r", "expected the type of a static tensor"),
     ],
 )
 def test_resources_that_do_not_fit(type_: str, raw: bytes, name: str, message: str) -> None:

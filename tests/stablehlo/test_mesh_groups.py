@@ -42,12 +42,12 @@ LISTS = [
 ]
 REFUSED = [
     (_axis("z"), "@mesh", "the mesh has no axis 'z'"),
-    (_axis("y", "(3)2"), "@mesh", "these parts do not divide it"),
-    (f"{_axis('x')}, {_axis('x')}", "@mesh", "an axis of the mesh is named twice"),
-    (_axis("x"), "@other", "there is no mesh @other"),
+    (_axis("y", "(3)2"), "@mesh", "these sub-axes do not divide"),
+    (f"{_axis('x')}, {_axis('x')}", "@mesh", "an axis of the mesh appears twice"),
+    (_axis("x"), "@other", "undefined mesh @other"),
     (_axis("x"), _INLINE.replace("size = 4", "size = 999999999"), "a mesh has 1 to"),
-    ("1, 2", "@mesh", "axes are written as"),
-    ("#stablehlo.axis_ref<size = 2>", "@mesh", "is no axis of a mesh"),
+    ("1, 2", "@mesh", "expected axes written as"),
+    ("#stablehlo.axis_ref<size = 2>", "@mesh", "as an axis of a mesh: "),
 ]
 
 

@@ -92,10 +92,10 @@ def test_aliases_of_the_module_are_kept() -> None:
 @pytest.mark.parametrize(
     ("aliases", "reason"),
     [
-        ("1", "an entry is {alias = "),
-        (ALIAS.replace("parameter_number = 0", "parameter_number = 9"), "there is no parameter 9; the entry has 3"),
+        ("1", "expected entries {alias = "),
+        (ALIAS.replace("parameter_number = 0", "parameter_number = 9"), "parameter 9 does not exist; the entry has 3"),
         (ALIAS.replace("i64: 1>", "i64: 2>"), "which has no element {2}"),
-        (ALIAS.replace("may_alias", "alias"), "an entry is {alias = "),
+        (ALIAS.replace("may_alias", "alias"), "expected entries {alias = "),
     ],
 )
 def test_aliases_that_are_none(aliases: str, reason: str) -> None:

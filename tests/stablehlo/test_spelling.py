@@ -7,11 +7,10 @@ import pytest
 import xbuild as xb
 from shape_inference import PRIMITIVES
 from xbuild.core.op import OPS
-from xbuild.stablehlo.decomposing import inverse_functions
-from xbuild.stablehlo.reading.rules import around, rule
-from xbuild.stablehlo.spelling import choices
-from xbuild.stablehlo.spelling.element_types import TYPE_NAMES, TYPES_BY_NAME
-from xbuild.stablehlo.spelling.op_names import EXPANDED, OP_NAMES, OPCODES, UNNAMED
+from xbuild.stablehlo import spelling
+from xbuild.stablehlo.op_rules import functions
+from xbuild.stablehlo.reading.rules import rule, wrap_rule
+from xbuild.stablehlo.spelling import EXPANDED, OP_NAMES, OPCODES, TYPE_NAMES, TYPES_BY_NAME, UNNAMED
 
 
 def test_every_element_type_has_a_name_of_its_own_but_the_two_of_one_bit() -> None:
@@ -38,17 +37,17 @@ def test_every_opcode_has_a_name_of_its_own_or_none() -> None:
 
 def test_choices_are_read_back() -> None:
     pairs = [
-        (choices.PRECISIONS, choices.PRECISIONS_READ),
-        (choices.ALGORITHMS, choices.ALGORITHMS_READ),
-        (choices.DISTRIBUTIONS, choices.DISTRIBUTIONS_READ),
-        (choices.API_VERSIONS, choices.API_VERSIONS_READ),
+        (spelling.PRECISIONS, spelling.PRECISIONS_READ),
+        (spelling.ALGORITHMS, spelling.ALGORITHMS_READ),
+        (spelling.DISTRIBUTIONS, spelling.DISTRIBUTIONS_READ),
+        (spelling.API_VERSIONS, spelling.API_VERSIONS_READ),
     ]
     for written, read in pairs:
         assert {read[word]: word for word in written.values()} == written
 
 
 def test_ops_that_xla_expands_are_marked_and_come_back() -> None:
-    assert set(inverse_functions._FUNCTIONS) == EXPANDED
+    assert set(functions._INVERSES) == EXPANDED
     for opcode in sorted(EXPANDED):
         module = xb.parse_hlo(f"ENTRY e {{ x = f32[2] parameter(0) ROOT y = f32[2] {opcode}(x) }}")
         text = module.to_stablehlo()
@@ -58,7 +57,7 @@ def test_ops_that_xla_expands_are_marked_and_come_back() -> None:
 
 
 def test_an_operation_has_one_rule() -> None:
-    with pytest.raises(ValueError, match=r"stablehlo\.add has a rule already"):
+    with pytest.raises(ValueError, match=r"stablehlo\.add already has the rule"):
         rule("stablehlo.add")(lambda op: None)
     with pytest.raises(KeyError, match=r"stablehlo\.nothing"):
-        around("stablehlo.nothing")(lambda op, earlier: None)
+        wrap_rule("stablehlo.nothing")(lambda op, earlier: None)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import xbuild as xb
-from xbuild.stablehlo.writing.support.dense import dense_text
-from xbuild.stablehlo.writing.support.types import type_text
+from xbuild.stablehlo.literals import dense_text
+from xbuild.stablehlo.writing.writer import type_text
 
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }"
 OR = "any { a = pred[] parameter(0) b = pred[] parameter(1) ROOT s = pred[] add(a, b) }"
@@ -58,8 +58,12 @@ LINES = [
 REFUSED = [
     ("x = u1[2] parameter(0)", "ROOT y = u1[2] copy(x)", "parameter %x at .*: MLIR has no element type for u1"),
     (X, "s = u64[2] rng-get-and-update-state(), delta=1 ROOT y = f32[2] abs(x)", "%s at .*no such op"),
-    (X, "c = f32[2] constant({...}) ROOT y = f32[2] add(x, c)", "constant %c at .*its elements are left out"),
-    (X, "ROOT s = (f32[2], f32[2], u32[]) copy-start(x)", "copy-start %s at .*is not awaited"),
+    (X, "c = f32[2] constant({...}) ROOT y = f32[2] add(x, c)", "constant %c at .*the HLO text elides its elements"),
+    (
+        X,
+        "ROOT s = (f32[2], f32[2], u32[]) copy-start(x)",
+        "copy-start %s at .*only a done in the same computation may use this start",
+    ),
 ]
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from xbuild.core.op import OPS
 from xbuild.reference.stablehlo_table import document
-from xbuild.stablehlo.spelling.op_names import OP_NAMES
-from xbuild.stablehlo.writing.support.tables import REFUSED, lines, values
+from xbuild.stablehlo.spelling import OP_NAMES
+from xbuild.stablehlo.writing.writer import REFUSED, lines, values
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from interpreter.engines.distance import distance as distance
-from interpreter.engines.distance import is_float as is_float
+from interpreter.engines.comparison import distance as distance
+from interpreter.engines.comparison import is_float as is_float
 from shape_inference import AnyShape, Shape, TupleShape, primitive_type
 
 Array = np.ndarray[Any, Any]

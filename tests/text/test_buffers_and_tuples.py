@@ -34,12 +34,16 @@ def test_a_buffer_is_no_array() -> None:
     error = fault(
         f"ENTRY e {{\n  x = f32[4] parameter(0)\n{PINNED.replace('ROOT ', '')}\n  z = f32[4] add(pinned, x)\n}}"
     )
-    assert "is b(f32[4]), which is no array" in str(error)
+    assert "is b(f32[4]), which is not an array" in str(error)
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("b(token[])", "a buffer is of an array"), ("b((f32[2]))", "a buffer is of an array"), ("b[4]", "'[' where '('")],
+    [
+        ("b(token[])", "a buffer holds an array"),
+        ("b((f32[2]))", "a buffer holds an array"),
+        ("b[4]", "expected '(', got '['"),
+    ],
 )
 def test_buffers_are_of_arrays(text: str, why: str) -> None:
     with pytest.raises(ValueError, match="is no shape: ") as caught:
@@ -62,7 +66,7 @@ def test_a_constant_may_be_a_tuple() -> None:
 @pytest.mark.parametrize(
     ("literal", "why"),
     [("(1)", "',' between the elements of a tuple"), ("(1, 2, 3)", "')' after the 2 elements"), ("1", "'(' before the"),
-     ("(1, {2})", "braces stand deeper"), ("(1, x)", "is no element of s32"), ("(1, 2", "')'")],
+     ("(1, {2})", "braces are nested deeper"), ("(1, x)", "is not an element of s32"), ("(1, 2", "')'")],
 )  # fmt: skip
 def test_a_tuple_that_does_not_fit_is_refused(literal: str, why: str) -> None:
     error = fault(f"ENTRY e {{\n  ROOT c = (f32[], s32[]) constant({literal})\n}}")
@@ -70,7 +74,7 @@ def test_a_tuple_that_does_not_fit_is_refused(literal: str, why: str) -> None:
 
 
 def test_a_token_is_no_constant() -> None:
-    assert "constants hold arrays" in str(fault("ENTRY e { ROOT c = (f32[], token[]) constant((1, 2)) }"))
+    assert "a constant holds arrays" in str(fault("ENTRY e { ROOT c = (f32[], token[]) constant((1, 2)) }"))
 
 
 def test_random_bits_may_be_written_without_the_state() -> None:
@@ -103,7 +107,7 @@ def test_the_result_of_an_async_start_may_come_later(update: str, last: str) -> 
 
 def test_an_update_gives_what_its_start_gave() -> None:
     text = ASYNC.format(update="update = ((f32[4]), f32[4], s32[]) async-update(start)", last="update")
-    assert "is written with () for its result" in str(fault(text))
+    assert "has () as its result" in str(fault(text))
 
 
 TABLE = """HloModule m, origin_recovery_table={

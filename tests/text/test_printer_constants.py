@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 import xbuild as xb
 from shape_inference import PRIMITIVES, PrimitiveType
 from tests.text.real_xla import refusals
-from xbuild.text.spelling.literals import literal_text
+from xbuild.text.literals import literal_text
 
 
 @pytest.mark.parametrize(

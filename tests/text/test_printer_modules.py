@@ -16,8 +16,8 @@ from tests.golden.kept import FOLDER, TEXTS
 from tests.text.real_xla import refusals
 from xbuild.core.graph import NOTHING, Source
 from xbuild.core.op import OPS
-from xbuild.text.spelling.writer import Writer
-from xbuild.text.writing.skeleton import skeleton_text
+from xbuild.text.printer import skeleton_text
+from xbuild.text.spelling import NameWriter
 
 from ..golden import programs
 
@@ -74,7 +74,7 @@ def test_styles() -> None:
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     line = lines.index("        y = xb.ops.tanh(x)") + 1
     assert f'metadata={{op_name="layer/act" source_file="{__file__}" source_line={line}}}' in metadata
-    with pytest.raises(ValueError, match="there are short, percent, full"):
+    with pytest.raises(ValueError, match="expected one of short, percent, full"):
         module.to_hlo(style="long")
 
 
@@ -117,7 +117,7 @@ def test_callees_come_first_even_where_the_module_lists_them_last() -> None:
 
 
 def test_one_writer_spells_a_shape_once() -> None:
-    writer = Writer()
+    writer = NameWriter()
     assert writer.shape(xb.f32[2]) is writer.shape(xb.f32[2])
 
 

@@ -9,7 +9,7 @@ from tests.text.real_xla import refusals
 from xbuild.core.identifiers import KEYWORDS, is_identifier, nearest
 from xbuild.core.op import OPS
 from xbuild.reference.op_names import NAMES
-from xbuild.text.codecs.table import spellings
+from xbuild.text.codec_table import spellings
 
 # ops and their attributes
 

@@ -23,8 +23,8 @@ def test_a_fault_stands_at_its_place() -> None:
 def test_a_refusal_of_an_op_tells_operands_and_attributes() -> None:
     text = "ENTRY e {\n  x = f32[2,3] parameter(0)\n  r = f32[2,3] transpose(x), dimensions={0,0}\n}\n"
     assert str(fault(text)) == (
-        "model.hlo:3:16: transpose: permutation [0, 0] is no permutation of the dimensions [0, 1] of operand f32[2,3] "
-        "[not_permutation]\n"
+        "model.hlo:3:16: transpose: permutation [0, 0] is not a permutation of the dimensions [0, 1] of operand "
+        "f32[2,3] [not_permutation]\n"
         "      r = f32[2,3] transpose(x), dimensions={0,0}\n"
         "                   ^\n"
         "  operand      f32[2,3]  %x\n"
@@ -72,19 +72,19 @@ def test_faults_of_several_computations_are_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "place", "says"),
     [
-        ("ENTRY e { x=f32[2] parameter(0) }", "syntax", "x=", "a blank is wanted"),
+        ("ENTRY e { x=f32[2] parameter(0) }", "syntax", "x=", "expected a blank between"),
         ("ENTRY e { x = f32[2] parameter(0) y = f32[2] negate(z) }", "undefined_name", "z)", "'z'"),
         ("ENTRY e { weight = f32[2] parameter(0) y = f32[2] negate(wieght) }", "undefined_name", "wieght", "'weight'"),
         ("ENTRY e { x = f32[2] parameter(0) x = f32[2] negate(x) }", "duplicate_name", "x = f32[2] negate", "line 1"),
         ("ENTRY a { x = f32[] parameter(0) }\nENTRY b { x = f32[] parameter(0) }", "syntax", "ENTRY b",
-         "one in a module"),
+         "a module has one ENTRY"),
         ("a { x = f32[] parameter(0) }\na { x = f32[] parameter(0) }", "duplicate_name", "a { x = f32[]", "'a'"),
         ("ENTRY e { x = f32[2] parameter(0) y = f32[2] reverse(x) }", "missing_attribute", "reverse", "dimensions"),
         ("ENTRY e { x = f32[2] parameter(0) y = f32[2] reverse(x), dimension={0} }", "unknown_attribute", "dimension=",
          "did you mean 'dimensions'"),
         ("ENTRY e { x = f32[2] parameter(0) y = f32[2] reverse(x), dimensions={0}, dimensions={0} }",
          "duplicate_attribute", "dimensions={0} }", "twice"),
-        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] add(x) }", "arity_mismatch", "add", "2 are wanted: lhs, rhs"),
+        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] add(x) }", "arity_mismatch", "add", "expected 2: lhs, rhs"),
         ("ENTRY e { x = f32[2] parameter(0) y = f32[2] negate(f32[3] x) }", "shape_mismatch", "x) }", "f32[3]"),
         ("ENTRY e { x = f32[2] parameter(0) y = f32[2] parameter(0) }", "duplicate_parameter", "0) }", "parameter 0"),
         ("ENTRY e { x = f32[2] parameter(1) }", "missing_parameter", " x = ", "no parameter 0"),
@@ -92,11 +92,11 @@ def test_faults_of_several_computations_are_told_at_once() -> None:
         ("ENTRY e () -> f32[3] { x = f32[2] parameter(0) }", "shape_mismatch", "f32[3]", "f32[2]"),
         ("ENTRY e { }", "syntax", " }", "no instructions"),
         ("ENTRY e { x = f32[2] parameter(0)", "syntax", "", "the end of the text"),
-        ("", "syntax", "", "a computation is wanted"),
+        ("", "syntax", "", "expected a computation"),
         ("HloModule m, colour=3\ne { x = f32[] parameter(0) }", "unknown_attribute", "colour", "replica_count"),
         ("HloModule m, replica_count=0\ne { x = f32[] parameter(0) }", "syntax", "0\n", "at least 1"),
         ("HloModule m, replica_count=2048, num_partitions=1024\ne { x = f32[] parameter(0) }", "syntax", "1024\n",
-         "2097152 devices, and 1048576 are the most"),
+         "2097152 devices, more than the limit of 1,048,576"),
         ("HloModule m, replica_cont=2\ne { x = f32[] parameter(0) }", "unknown_attribute", "replica_cont",
          "did you mean 'replica_count'"),
         ("relu { x = f32[] parameter(0) }\nENTRY e { x = f32[2] parameter(0) y = f32[2] call(x), to_apply=rleu }",
@@ -106,8 +106,8 @@ def test_faults_of_several_computations_are_told_at_once() -> None:
         ("ENTRY e { x = f32[2] parameter(0) y = f32[2] set-dimension-size(x, x), dimensions={0} }", "non_scalar",
          "set-dimension-size", "size"),
         ("ENTRY e { x = f32[2] parameter(0) y = f32[2] call(x), to_apply=f }", "undefined_name", "f }", "'f'"),
-        ("ENTRY e { x = f32[2]{1} parameter(0) }", "syntax", "{1}", "no order of the 1 dimensions"),
-        ("ENTRY e { x = f32[?] parameter(0) }", "syntax", "?", "no extent"),
+        ("ENTRY e { x = f32[2]{1} parameter(0) }", "syntax", "{1}", "not an order of the 1 dimensions"),
+        ("ENTRY e { x = f32[?] parameter(0) }", "syntax", "?", "not an extent"),
         ("ENTRY e { x = opaque[] parameter(0) }", "syntax", "opaque", "type opaque"),
         ("ENTRY e { x = f32[2] parameter(0) y = bf16[2] convert(x) z = f32[2] add(x, y) }", "element_type_mismatch",
          "add", "bf16 and f32"),

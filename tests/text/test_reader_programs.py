@@ -14,7 +14,7 @@ import xbuild as xb
 from shape_inference import compatible
 from tests.support.stored_programs import HLO, MANIFEST, READ
 from xbuild.cli import main
-from xbuild.text.spelling.expansion import expansion
+from xbuild.text.expansion import expansion
 
 from ..conformance import corpus, rejects
 from ..golden import programs
@@ -139,4 +139,4 @@ def test_the_command_line_reads_files_of_hlo(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, ["check", str(good)]).exit_code == 0
     refused = CliRunner().invoke(main, ["show", str(bad)])
     assert refused.exit_code == 1
-    assert "bad.hlo:3:14: negate: the result is f32[2], and f32[3] is written [shape_mismatch]" in refused.stderr
+    assert "bad.hlo:3:14: negate: the result is f32[2], but the text states f32[3] [shape_mismatch]" in refused.stderr

@@ -40,7 +40,7 @@ def test_a_dimension_set_to_all_of_it_may_be_written_plainly(
 
 def test_only_a_constant_tells_that_a_dimension_is_whole() -> None:
     text = "ENTRY e { x = f32[4] parameter(0) n = s32[] parameter(1) r = f32[4] set-dimension-size(x, n), "
-    assert "f32[<=4], and f32[4] is written" in str(fault(f"{text}dimensions={{0}} }}"))
+    assert "f32[<=4], but the text states f32[4]" in str(fault(f"{text}dimensions={{0}} }}"))
 
 
 # two precisions
@@ -61,7 +61,7 @@ def test_floats_of_one_instruction_have_one_precision(spelling: str) -> None:
         "ENTRY e {\n  x = f32[2] parameter(0)\n  h = bf16[2] parameter(1)\n  y = bf16[] parameter(2)\n"
         f"  n = s32[] parameter(3)\n  ROOT r = {MIXED[spelling]}\n}}\n"
     )
-    assert f"{spelling}: operands are bf16 and f32; in HLO text they have one precision" in str(fault(text))
+    assert f"{spelling}: operands are bf16 and f32; HLO text needs one precision" in str(fault(text))
 
 
 def _padded(x: xb.Value, h: xb.Value) -> xb.Value:

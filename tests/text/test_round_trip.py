@@ -18,10 +18,12 @@ def test_xla_reads_our_text_as_what_we_read() -> None:
     assert round_trip.read_otherwise(ENTRIES) == []
 
 
+@pytest.mark.slow
 def test_xla_runs_our_text_as_what_we_read() -> None:
     assert round_trip.run_otherwise(RUNNABLE[::12]) == []
 
 
+@pytest.mark.slow
 def test_another_program_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = next(each for each in RUNNABLE if each["file"] == "unary_float_0.hlo")
     changed = round_trip.xb.parse_hlo((round_trip.FOLDER / entry["file"]).read_text().replace(" sine(", " cosine("))

@@ -1,1 +1,1 @@
-"""Tests of time lines: laws, published figures, formats, machines."""
+"""Tests of timelines: laws, published figures, formats, machines."""

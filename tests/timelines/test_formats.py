@@ -1,4 +1,4 @@
-"""Time lines for other tools: trace events by their format, Chakra by its definition, GOAL by a run of its messages."""
+"""Timelines for other tools: trace events by their format, Chakra by its definition, GOAL by a run of its messages."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ from shape_inference import XbuildError
 from tests.costs.test_cost import LOOP
 from tests.support.random_programs import random_program
 from xbuild.cli import main
-from xbuild.timelines.expansion import expanded
-from xbuild.timelines.formats import dependencies
-from xbuild.timelines.formats.chakra import write_chakra
-from xbuild.timelines.formats.chrome import trace_events
-from xbuild.timelines.formats.goal import goal_lines
+from xbuild.timelines import exports
+from xbuild.timelines.exports import goal_lines, trace_events, write_chakra
+from xbuild.timelines.record import expand_spans
 
 MACHINE = xb.Machine(flops=1e9, memory_bandwidth=1e9, links=xb.Link(alpha=1e-5, bandwidth=1e8))
 PERMUTE = LOOP.replace(
@@ -76,9 +74,9 @@ def test_a_steady_state_is_drawn_trip_by_trip_or_once() -> None:
     line = xb.timeline(xb.parse_hlo(LOOP.replace("constant(5)", "constant(50)")), MACHINE)
     spans = line.recorder
     assert spans.repeats
-    whole = Counter(number for number, _, _ in expanded(spans, whole=True))
+    whole = Counter(number for number, _, _ in expand_spans(spans, whole=True))
     assert [whole[number] for number in range(len(spans))] == spans.times().tolist()
-    once = [(number, more) for number, _, more in expanded(spans, whole=False)]
+    once = [(number, more) for number, _, more in expand_spans(spans, whole=False)]
     assert [number for number, _ in once] == [*range(len(spans))]
     assert max(more for _, more in once) == spans.repeats[0].times - 1
 
@@ -211,8 +209,8 @@ def test_goal_has_the_bytes_of_the_algorithm_and_the_time_of_the_work() -> None:
 
 
 def test_files_that_would_be_too_long_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(dependencies, "MOST_NODES", 10)
-    with pytest.raises(XbuildError, match="more than 10 things"):
+    monkeypatch.setattr(exports, "MOST_NODES", 10)
+    with pytest.raises(XbuildError, match="more than 10 actions"):
         write_chakra(LINES["loop"], tmp_path / "et")
 
 
@@ -236,4 +234,4 @@ def test_the_command_writes_the_files(tmp_path: Path) -> None:
     assert (tmp_path / "g.goal").read_text().startswith("num_ranks 8\n")
     failed = CliRunner().invoke(main, ["cost", str(target), "--machine", "v5e", "--trace", str(tmp_path / "no" / "t")])
     assert failed.exit_code == 1
-    assert "cannot be written" in failed.stderr
+    assert "cannot write" in failed.stderr

@@ -1,4 +1,4 @@
-"""Laws of time lines: sums of rooflines, steady states, overlap, critical paths, bubbles of pipelines."""
+"""Laws of timelines: sums of rooflines, steady states, overlap, critical paths, bubbles of pipelines."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from benchmarks.pipelines import ideal_bubble, pipeline
 from tests.cases.case import Case
 from tests.costs.test_cost import LOOP
 from tests.support.hostile import nested_loops
-from xbuild.costs.analysis import Analysis
+from xbuild.costs.analysis import CostAnalysis
 from xbuild.properties.effects import START_OF
-from xbuild.timelines import levels
+from xbuild.timelines import simulation
 from xbuild.timelines.durations import Durations
 
 ALONE = xb.Machine(flops={"f32": 1e9, "f64": 5e8, "bf16": 2e9}, memory_bandwidth=1e9)
@@ -37,7 +37,7 @@ ENTRY main {{
 
 def roofline_sum(module: xb.Module, machine: xb.Machine) -> float:
     """The seconds of all instructions one after the other, by the rows of the cost."""
-    durations = Durations(Analysis(module.entry), machine)
+    durations = Durations(CostAnalysis(module.entry), machine)
     rows = (row for row in xb.cost(module).rows if row.instruction.opcode not in START_OF)
     return sum(durations.roofline(row.instruction).seconds * row.times for row in rows)
 
@@ -74,7 +74,7 @@ def test_a_loop_takes_as_long_as_its_trips(trips: int, monkeypatch: pytest.Monke
     (times,) = found.classes
     assert times.busy + times.exposed + times.waiting == pytest.approx(found.seconds)
     if trips < 100:
-        monkeypatch.setattr(levels, "_alike", lambda *_: False)
+        monkeypatch.setattr(simulation, "_are_equal", lambda *_: False)
         assert xb.timeline(xb.parse_hlo(text), SLOW).seconds == pytest.approx(found.seconds)
 
 
@@ -180,7 +180,7 @@ def test_started_collectives_are_among_those_of_the_cost() -> None:
 
 def test_loops_in_loops_are_followed_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each loop two trips are simulated, so that thirty loops would be 2^30."""
-    monkeypatch.setattr(levels, "MOST_TRIPS", 5_000)
+    monkeypatch.setattr(simulation, "MOST_TRIPS", 5_000)
     with pytest.raises(xb.XbuildError, match="in so many loops that more than 5,000 trips differ") as refused:
         xb.timeline(xb.parse_hlo(nested_loops()), "h100")
     assert refused.value.kind == "limit_trips"

@@ -1,4 +1,4 @@
-"""Pictures of time lines: proportions, panels, formats, and the commands that draw them."""
+"""Pictures of timelines: proportions, panels, formats, and the commands that draw them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,17 @@ import xbuild as xb
 from benchmarks.pipelines import pipeline
 from tests.costs.test_cost import LOOP
 from xbuild.cli import main
-from xbuild.pictures.svg.memory_curve import memory_svg
-from xbuild.pictures.timelines import TimePicture
-from xbuild.pictures.timelines.columns import STEP, columns_of
-from xbuild.pictures.timelines.laying import MOST_LANES, WIDTH, time_picture
-from xbuild.timelines.loops import loop_times
+from xbuild.pictures.time_lanes import (
+    MOST_LANES,
+    STEP,
+    WIDTH,
+    TimePicture,
+    columns_of,
+    memory_svg,
+    time_picture,
+    time_svg,
+)
+from xbuild.timelines.report import loop_times
 
 MACHINE = xb.Machine(flops=1e9, memory_bandwidth=1e9, links=xb.Link(alpha=1e-5, bandwidth=1e8))
 MANY = LOOP.replace("constant(5)", "constant(500)")
@@ -113,7 +119,7 @@ def test_text_and_pages_are_drawn_and_other_formats_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "told"), [(1.0, "of 1 kB: fits"), (0.5, "of 500 B: does not fit by 500 B"), (None, "states none")]
+    ("share", "told"), [(1.0, "of 1 kB: fits"), (0.5, "of 500 B: does not fit by 500 B"), (None, "states no limit")]
 )
 def test_memory_is_told_against_the_machine(share: float | None, told: str) -> None:
     program = xb.parse_hlo(
@@ -143,9 +149,15 @@ def test_the_commands_draw(tmp_path: Path) -> None:
     for wrong, told in (
         (["--timeline"], "--timeline needs --machine"),
         (["--machine", "v5e"], "no effect without --timeline"),
-        (["--timeline", "--machine", "v5e", "--fold", "add"], "--fold is of the picture of a program"),
+        (["--timeline", "--machine", "v5e", "--fold", "add"], "--fold applies to the picture of a program"),
         (["--timeline", "--machine", "v5e", "-o", "t.png"], "drawn as svg, html or txt"),
     ):
         failed = run(main, ["viz", str(target), *wrong])
         assert failed.exit_code == 2
         assert told in failed.stderr
+
+
+def test_a_program_without_work_has_a_picture() -> None:
+    line = xb.timeline(xb.parse_hlo("HloModule m, num_partitions=2\nENTRY e { ROOT t = () tuple() }"), MACHINE)
+    assert line.seconds == 0
+    assert time_svg(time_picture(line)).startswith("<svg")

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xbuild as xb
-from xbuild.costs.algorithms import algorithms
-from xbuild.costs.collectives import CollectiveCost
-from xbuild.timelines.collective_times import collective_time
+from xbuild.costs.collectives import CollectiveCost, algorithms
+from xbuild.timelines.durations import collective_time
 
 from .published import FIGURES, Figure
 

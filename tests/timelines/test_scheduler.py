@@ -12,20 +12,19 @@ import pytest
 import xbuild as xb
 from tests.support.random_programs import random_program
 from xbuild.checking.dataflow.decisions import Decisions
-from xbuild.checking.deadlock.level_run import Context
-from xbuild.checking.scenarios.simulate import ALL, SimulatedEvent, Tracer, communicating_order
+from xbuild.checking.deadlock.level_run import LevelContext
+from xbuild.checking.scenarios.simulate import ALL, DeviceWalker, SimulatedEvent, communicating_order
 from xbuild.core.graph import Instruction
-from xbuild.costs.analysis import Analysis, trips_of_loop
+from xbuild.costs.analysis import CostAnalysis
 from xbuild.properties.effects import LOOPS, Path
-from xbuild.properties.loops import never_ends
-from xbuild.timelines import building, levels
-from xbuild.timelines.device_classes import DeviceClasses
+from xbuild.properties.trip_counts import known_trips, never_ends
+from xbuild.timelines import building, simulation
 from xbuild.timelines.simulation import Simulation
-from xbuild.timelines.tape import Entry
+from xbuild.timelines.tape import DeviceClasses, TapeEntry
 
 MACHINE = xb.Machine(flops=1e6, memory_bandwidth=1e7, links=xb.Link(alpha=1e-5, bandwidth=1e6))
 EVENTS = {"post", "send", "accept", "receive", "arrive", "complete"}
-Passed = dict[int, list[tuple[Entry, float]]]
+Passed = dict[int, list[tuple[TapeEntry, float]]]
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def passed(monkeypatch: pytest.MonkeyPatch) -> Passed:
     def watched(name: str) -> Any:
         action = getattr(Simulation, name)
 
-        def run(whole: Simulation, label: int, entry: Entry) -> bool:
+        def run(whole: Simulation, label: int, entry: TapeEntry) -> bool:
             if latest[-1:] != [whole]:  # the recorded order has stopped, and another one is tried
                 latest.append(whole)
                 found.clear()
@@ -48,8 +47,8 @@ def passed(monkeypatch: pytest.MonkeyPatch) -> Passed:
 
         return run
 
-    monkeypatch.setattr(levels, "_ACTIONS", {name: watched(name) for name in levels._ACTIONS})
-    monkeypatch.setattr(levels, "_alike", lambda *_: False)
+    monkeypatch.setattr(simulation, "_ACTIONS", {name: watched(name) for name in simulation._ACTIONS})
+    monkeypatch.setattr(simulation, "_are_equal", lambda *_: False)
     return found
 
 
@@ -60,9 +59,9 @@ def _decide(line: xb.Timeline, device: int) -> Any:
     def decide(instruction: Instruction, path: Path, _: int) -> int:
         known = decisions.decided(device, instruction, path)
         if instruction.opcode in LOOPS:
-            trips = 1 if never_ends(instruction) else trips_of_loop(instruction)
+            trips = 1 if never_ends(instruction) else known_trips(instruction)
             return trips if trips is not None else known if known is not None else 1
-        ((called, _, _),) = Analysis(entry).calls(instruction)
+        ((called, _, _),) = CostAnalysis(entry).calls(instruction)
         return known if known is not None else [*instruction.called].index(called)
 
     return decide
@@ -70,7 +69,7 @@ def _decide(line: xb.Timeline, device: int) -> Any:
 
 def _events(line: xb.Timeline, device: int) -> tuple[SimulatedEvent, ...]:
     walk = communicating_order(line.context.program.class_of[device])
-    found = Tracer(line.context, device, walk, _decide(line, device)).events()
+    found = DeviceWalker(line.context, device, walk, _decide(line, device)).events()
     return tuple(each for each in found if each.does[0].within != "feed")
 
 
@@ -122,10 +121,10 @@ def test_programs_that_deadlock_are_refused(first: int) -> None:
 
 
 def test_devices_of_one_class_have_the_times_of_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A time line in which every device is a class of its own says the same."""
+    """A timeline in which every device is a class of its own says the same."""
     lines = {seed: xb.timeline(each, MACHINE) for seed, each in _ending(range(150))}
 
-    def alone(context: Context, _: object) -> DeviceClasses:
+    def alone(context: LevelContext, _: object) -> DeviceClasses:
         return DeviceClasses(context.program.devices, np.arange(len(context.program.devices)))
 
     monkeypatch.setattr(building, "device_classes", alone)

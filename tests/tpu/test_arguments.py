@@ -49,46 +49,61 @@ def padded(**options: Any) -> Any:
 
 
 CASES = [
-    (lambda: grouped([["a", "b"], ["c", "d"]]), "group 0 of Argument `group_assignment` is 'a'"),
-    (lambda: grouped([[0, 1], [2.5, 3]]), "group 1 of Argument `group_assignment` is 2.5"),
-    (lambda: grouped([[[0, 1], [2, 3]]]), "[0, 1], and an integer"),
-    (lambda: exchanged(split_count="2"), "split_count is '2'"),
-    (lambda: exchanged(concat_dimension=None), "concat_dimension is None"),
-    (lambda: exchanged(split_dimension=0.0), "split_dimension is 0.0"),
-    (lambda: tpu.rewrite(lambda x: tpu.cross_replica_mean(x, 1.0), [1.0]), "num_shards_per_group is 1.0"),
-    (lambda: tpu.shard(doubled, [X], "2"), "num_shards is '2'"),
-    (lambda: tpu.shard(doubled, [X], None), "num_shards is None"),
-    (lambda: tpu.shard(doubled, [X], 2, input_shard_axes=["0"]), "entry 0 of input_shard_axes is '0'"),
-    (lambda: tpu.shard(doubled, [X], 2, output_shard_axes=[None]), "entry 0 of output_shard_axes is None"),
-    (lambda: tpu.shard(doubled, [X], 2, outputs_from_all_shards="no"), "outputs_from_all_shards has 'no' for output 0"),
-    (lambda: padded(maximum_shapes=3), "maximum_shapes is 3"),
-    (lambda: padded(maximum_shapes=[["a"]]), "maximum_shapes is 'a'"),
-    (lambda: padded(maximum_shapes=[[None]], padding_spec=7), "padding_spec is 7"),
-    (lambda: padded(maximum_shapes=[[None]], padding_spec="auto"), "padding_spec is 'auto'"),
-    (lambda: tpu.replicate(doubled, [[1.0]], [1]), "infeed_queue is [1]"),
-    (lambda: tpu.rewrite(doubled, [1.0], xla_options={}), "xla_options is {}"),
-    (lambda: tpu.InfeedQueue("2"), "number_of_tuple_elements is '2'"),
-    (lambda: tpu.InfeedQueue(tuple_types=3), "tuple_types is 3"),
-    (lambda: tpu.InfeedQueue(tuple_shapes=3), "tuple_shapes is 3"),
-    (lambda: queue(tuple_types=["nothing"]), "type 0 is 'nothing'"),
-    (lambda: queue(tuple_shapes=[2]), "shape 0 is 2"),
-    (lambda: queue(tuple_shapes=[[None]]), "shape 0 is None"),
-    (lambda: queue(shard_dimensions=["0"]), "shard_dimensions is '0'"),
-    (lambda: tpu.Topology(3), "`mesh_shape` is 3"),
-    (lambda: tpu.device_assignment(tpu.Topology(), num_replicas="2"), "num_replicas is '2'"),
-    (lambda: tpu.get_variable("refused", [2], "nothing"), "dtype of refused is 'nothing'"),
-    (lambda: tpu.get_variable("refused", 2), "shape of refused is 2"),
-    (lambda: tpu.placeholder_with_default([1], 3), "shape is 3"),
+    (lambda: grouped([["a", "b"], ["c", "d"]]), "group 0 of Argument `group_assignment`: expected an integer, got 'a'"),
+    (lambda: grouped([[0, 1], [2.5, 3]]), "group 1 of Argument `group_assignment`: expected an integer, got 2.5"),
+    (lambda: grouped([[[0, 1], [2, 3]]]), "expected an integer, got [0, 1]"),
+    (lambda: exchanged(split_count="2"), "split_count: expected an integer, got '2'"),
+    (lambda: exchanged(concat_dimension=None), "concat_dimension: expected an integer, got None"),
+    (lambda: exchanged(split_dimension=0.0), "split_dimension: expected an integer, got 0.0"),
+    (
+        lambda: tpu.rewrite(lambda x: tpu.cross_replica_mean(x, 1.0), [1.0]),
+        "num_shards_per_group: expected an integer, got 1.0",
+    ),
+    (lambda: tpu.shard(doubled, [X], "2"), "num_shards: expected an integer, got '2'"),
+    (lambda: tpu.shard(doubled, [X], None), "num_shards: expected an integer, got None"),
+    (
+        lambda: tpu.shard(doubled, [X], 2, input_shard_axes=["0"]),
+        "entry 0 of input_shard_axes: expected an integer, got '0'",
+    ),
+    (
+        lambda: tpu.shard(doubled, [X], 2, output_shard_axes=[None]),
+        "entry 0 of output_shard_axes: expected an integer, got None",
+    ),
+    (lambda: tpu.shard(doubled, [X], 2, outputs_from_all_shards="no"), "expected True or False for output 0, got 'no'"),
+    (lambda: padded(maximum_shapes=3), "maximum_shapes: expected a list of extents and None, got 3"),
+    (lambda: padded(maximum_shapes=[["a"]]), "maximum_shapes: expected a list of extents and None, got 'a'"),
+    (lambda: padded(maximum_shapes=[[None]], padding_spec=7), "padding_spec: expected a PaddingSpec, got 7"),
+    (lambda: padded(maximum_shapes=[[None]], padding_spec="auto"), "padding_spec: expected a PaddingSpec, got 'auto'"),
+    (lambda: tpu.replicate(doubled, [[1.0]], [1]), "infeed_queue: expected an xb.tpu.InfeedQueue, got [1]"),
+    (lambda: tpu.rewrite(doubled, [1.0], xla_options={}), "xla_options: expected an xb.tpu.XLAOptions, got {}"),
+    (lambda: tpu.InfeedQueue("2"), "number_of_tuple_elements: expected an integer, got '2'"),
+    (lambda: tpu.InfeedQueue(tuple_types=3), "tuple_types: expected a list"),
+    (lambda: tpu.InfeedQueue(tuple_shapes=3), "tuple_shapes: expected a list"),
+    (lambda: queue(tuple_types=["nothing"]), "type 0: expected an element type, got 'nothing'"),
+    (lambda: queue(tuple_shapes=[2]), "shape 0: expected a list of integers, got 2"),
+    (lambda: queue(tuple_shapes=[[None]]), "shape 0: expected an integer, got None"),
+    (lambda: queue(shard_dimensions=["0"]), "shard_dimensions: expected an integer, got '0'"),
+    (lambda: tpu.Topology(3), "`mesh_shape`: expected a list of integers, got 3"),
+    (lambda: tpu.device_assignment(tpu.Topology(), num_replicas="2"), "num_replicas: expected an integer, got '2'"),
+    (lambda: tpu.get_variable("refused", [2], "nothing"), "dtype of refused: expected an element type, got 'nothing'"),
+    (lambda: tpu.get_variable("refused", 2), "shape of refused: expected a list of integers, got 2"),
+    (lambda: tpu.placeholder_with_default([1], 3), "shape: expected a list of extents and None, got 3"),
 ]
 OPERANDS = [
-    (lambda: tpu.replicate(3, [[1.0]]), "the computation is 3"),
-    (lambda: tpu.rewrite(None), "the computation is None"),
-    (lambda: tpu.rewrite(lambda x: tpu.outside_compilation(3, x), [1.0]), "the host function is 3"),
-    (lambda: tpu.rewrite(lambda: tpu.outfeed_enqueue(None)), "outfeed_enqueue: None"),
-    (lambda: tpu.rewrite(doubled, [np.array(["a"])]), "an array or a number is wanted"),
-    (lambda: tpu.device_assignment(None), "None is no xb.tpu.Topology"),
-    (lambda: trained("fast"), "a rate is 'fast'"),
-    (lambda: applied(lambda x: (x, x)), "is no variable"),
+    (lambda: tpu.replicate(3, [[1.0]]), "the computation: expected a function, got 3"),
+    (lambda: tpu.rewrite(None), "the computation: expected a function, got None"),
+    (
+        lambda: tpu.rewrite(lambda x: tpu.outside_compilation(3, x), [1.0]),
+        "the host function: expected a function, got 3",
+    ),
+    (
+        lambda: tpu.rewrite(lambda: tpu.outfeed_enqueue(None)),
+        "outfeed_enqueue: expected a value of the computation, got None",
+    ),
+    (lambda: tpu.rewrite(doubled, [np.array(["a"])]), "expected an array or a number, got"),
+    (lambda: tpu.device_assignment(None), "expected an xb.tpu.Topology, got None"),
+    (lambda: trained("fast"), "a rate: expected an array or a number, got 'fast'"),
+    (lambda: applied(lambda x: (x, x)), "expected a variable, got"),
 ]
 
 
@@ -105,16 +120,16 @@ def test_operands_of_another_type(call: Any, word: str) -> None:
 def test_attributes_of_another_value() -> None:
     refused("invalid_attribute", lambda: queue(tuple_shapes=[[-2]]), "shape 0 is [-2]")
     refused("invalid_attribute", lambda: tpu.get_variable("refused", [-2]), "[-2]")
-    refused("invalid_attribute", lambda: tpu.device(3), "device 3 is no core")
+    refused("invalid_attribute", lambda: tpu.device(3), "device 3 is not a core")
     refused("invalid_attribute", lambda: tpu.initialize_system(tpu_cancellation_closes_chips=[]), "[]")
 
 
 def test_placements_of_another_type() -> None:
     placed = lambda given: lambda: tpu.replicate(doubled, [[1.0]], device_assignment=given)  # noqa: E731
-    refused("invalid_attribute", placed("x"), "device_assignment is 'x'", error=TypeError)
-    refused("invalid_attribute", placed([[[0, 0, 0, 0.5]]]), "of integers is wanted", error=TypeError)
-    refused("invalid_attribute", placed([[[0, 0, 0, 0], [0]]]), "of integers is wanted", error=TypeError)
-    refused("invalid_attribute", placed([[[-1, 0, 0, 0]]]), "the core [-1, 0, 0, 0]")
+    refused("invalid_attribute", placed("x"), "of integers, got 'x'", error=TypeError)
+    refused("invalid_attribute", placed([[[0, 0, 0, 0.5]]]), "of integers, got", error=TypeError)
+    refused("invalid_attribute", placed([[[0, 0, 0, 0], [0]]]), "of integers, got", error=TypeError)
+    refused("invalid_attribute", placed([[[-1, 0, 0, 0]]]), "has core [-1, 0, 0, 0]")
 
 
 def test_one_variable_stands_for_a_list_of_one() -> None:

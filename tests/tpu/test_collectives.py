@@ -204,7 +204,7 @@ def test_means_of_runs_of_replicas() -> None:
     assert plain(of_each(xb.tpu.cross_replica_mean, values)) == [8.5] * 4
     assert plain(of_each(lambda x: xb.tpu.cross_replica_mean(x, 1), values)) == values.tolist()
     call = lambda size: lambda: xb.tpu.replicate(lambda x: xb.tpu.cross_replica_mean(x, size), [[1.0]] * 4)  # noqa: E731
-    refused("divisibility", call(3), "4 replicas cannot be grouped by 3")
+    refused("divisibility", call(3), "4 replicas cannot be divided into groups of 3")
     refused("non_positive", call(0))
 
 

@@ -39,9 +39,9 @@ def test_eight_replicas_equal_one_on_the_same_batches() -> None:
 
 def test_a_sum_that_only_some_replicas_come_to_is_refused_before_the_run() -> None:
     text = str(tpu_digits.refused(8))
-    assert "devices 1, 3, 5 and 7 never come to all-reduce" in text
+    assert "devices 1, 3, 5 and 7 never reach all-reduce" in text
     assert "tpu_digits.py" in text
-    assert "repair  move all-reduce" in text
+    assert "fix    move all-reduce" in text
 
 
 def test_a_summary_that_is_never_written_ends_the_run_at_its_limit() -> None:

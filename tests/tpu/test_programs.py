@@ -43,7 +43,7 @@ def test_any_name_becomes_one_of_hlo(name: str) -> None:
 def test_shapes_stand_for_inputs_of_a_program() -> None:
     program = xb.tpu.replicate.program(total, [[xb.f32[2]], [xb.f32[2]]])
     assert plain(program.run([[F32([1, 2])], [F32([10, 20])]])) == [[[11.0, 22.0]]] * 2
-    refused("argument_mismatch", program.run, "wants the arrays")
+    refused("argument_mismatch", program.run, "pass the arrays to run(inputs)")
     sharded = xb.tpu.shard.program(lambda x: x + 1.0, [xb.f32[4]], num_shards=2)
     assert plain(sharded.run([F32([1, 2, 3, 4])])) == [[2.0, 3.0, 4.0, 5.0]]
 

@@ -244,6 +244,7 @@ def test_a_wrapper_does_not_take_the_programs_of_what_it_wraps() -> None:
     assert plain(xb.tpu.rewrite(doubled, [1.0])) == [4.0]
 
 
+@pytest.mark.slow
 def test_a_model_and_its_programs_go_when_nobody_holds_them() -> None:
     class Model:
         def note(self, value: Any) -> None: ...

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import xbuild as xb
 from examples import pipeline, ring
 from interpreter import Stopped, execute, trace
-from xbuild.traces import Summary, Trace, large, summary
+from xbuild.traces import Summary, Trace, summary
 
 
 def _ring(replicas: int = 4) -> tuple[xb.Module, list[list[np.ndarray]]]:
@@ -143,9 +145,9 @@ def test_what_comes_after_the_limit_is_told_in_short() -> None:
     kinds = [type(found.value(event.number)).__name__ for event in found if event.number in found.values]
     assert kinds.count("Summary") == 1
     assert isinstance(kept["multiply"], np.ndarray)
-    assert "came after 2,100 bytes had been kept: those of more than 1,024 bytes are told by" in found.left_out
+    assert "came after 2,100 bytes had been kept; those of more than 1,024 bytes are kept as" in found.left_out
     assert "not there" not in found.left_out
-    assert "came after 4,000 bytes, and are not there" in trace(module, [given], bytes=2000).left_out
+    assert "came after 4,000 bytes and are not kept" in trace(module, [given], bytes=2000).left_out
 
 
 @pytest.mark.parametrize("last", [1.0, -0.0])
@@ -199,8 +201,9 @@ def test_the_summary_of_a_large_array_is_that_of_a_small_one(
     array = np.random.default_rng(0).normal(size=dims).astype(np.float32)
     array.flat[[5, 77]], array.flat[123] = np.nan, -np.inf
     wanted = summary(array)
-    monkeypatch.setattr(large, "AT_ONCE", 0)
-    monkeypatch.setattr(large, "PART", 100)
+    module = sys.modules[summary.__module__]
+    monkeypatch.setattr(module, "AT_ONCE", 0)
+    monkeypatch.setattr(module, "PART", 100)
     for same in (array, np.asfortranarray(array), np.repeat(array, 2, axis=0)[::2]):
         found = summary(same)
         figures = ("type", "dims", "low", "high", "nans", "infs")

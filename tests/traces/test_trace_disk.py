@@ -14,11 +14,10 @@ import pytest
 
 import xbuild as xb
 from interpreter import trace
-from interpreter.tracing import tracer
+from interpreter.tracing import run
 from xbuild.core.source_lines import line_of
 from xbuild.traces import Summary, Trace, TraceError
-from xbuild.traces.packed import packed
-from xbuild.traces.pool import Pool
+from xbuild.traces.pool import Pool, packed
 from xbuild.traces.summary import summary
 
 from ..browser import pages
@@ -91,14 +90,14 @@ def test_every_type_of_value_comes_back() -> None:
 def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     found = pages.loop()
-    with pytest.raises(TraceError, match=r"holds 'mine.txt'"):
+    with pytest.raises(TraceError, match=r"contains 'mine.txt'"):
         found.save(tmp_path)
     with pytest.raises(TraceError, match=r"no index.json"):
         Trace.load(tmp_path)
     folder = found.save(tmp_path / "trace")
     assert len(Trace.load(found.save(folder))) == len(found)
     (folder / "index.json").write_text("{")
-    with pytest.raises(TraceError, match="no trace that can be read"):
+    with pytest.raises(TraceError, match="not a readable trace"):
         Trace.load(folder)
 
 
@@ -109,7 +108,7 @@ def test_a_run_that_is_cut_off_leaves_what_it_had(tmp_path: Path) -> None:
         import numpy as np
         import xbuild as xb
         from interpreter import tracing, trace
-        from interpreter.tracing import tracer
+        import interpreter.tracing.run as tracer
 
         tracer.CHUNK = 50
 
@@ -143,7 +142,7 @@ def test_a_run_that_is_cut_off_leaves_what_it_had(tmp_path: Path) -> None:
 
 
 def test_chunks_are_as_good_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracer, "CHUNK", 7)
+    monkeypatch.setattr(run, "CHUNK", 7)
     program = pages.loop().program
     inputs = [[np.ones(2, np.float32)]] * 2
     found = trace(program, inputs, folder=tmp_path / "trace")
@@ -158,4 +157,4 @@ def test_only_each_second_turn_is_kept() -> None:
     found = trace(pages.loop().program, [[np.ones(2, np.float32)]] * 2, every=2)
     sums = [event for event in found if event.instruction.opcode == "all_reduce"]
     assert {event.count for event in sums if event.number in found.values} == {0, 2}
-    assert "one turn in 2 is kept" in found.left_out
+    assert "one execution in 2 of each instruction is kept" in found.left_out

@@ -60,7 +60,7 @@ def test_files_beside_any_index_are_left_alone(index: str, small: Path, tmp_path
     for target in (small, mine / "a.hlo"):
         done = call("run", target, "--random", 1, "--trace", mine)
         assert done.exit_code == 2
-        assert "a trace wants a folder of its own" in done.output
+        assert "a trace needs a folder of its own" in done.output
         assert tree(mine) == before
 
 
@@ -112,7 +112,7 @@ def test_the_target_may_not_be_in_the_folder(way: str, kept: Path, tmp_path: Pat
     ]()
     before = tree(kept)
     done = call("run", inside if way == "itself" else target, "--random", 1, "--trace", kept)
-    assert (done.exit_code, "stands in" in done.output) == (2, True)
+    assert (done.exit_code, "needs a folder of its own" in done.output) == (2, True)
     assert tree(kept) == before
 
 
@@ -122,7 +122,7 @@ def test_no_file_of_a_run_may_be_in_the_folder(option: str, small: Path, kept: P
     rest = [] if option == "--inputs" else ["--random", 1]
     before = tree(kept)
     done = call("run", small, *rest, option, kept / file, "--trace", kept)
-    assert (done.exit_code, "stands in" in done.output) == (2, True)
+    assert (done.exit_code, "needs a folder of its own" in done.output) == (2, True)
     assert tree(kept) == before
 
 
@@ -131,7 +131,7 @@ LONG = """
     import numpy as np
     import xbuild as xb
     from interpreter import trace
-    from interpreter.tracing import tracer
+    import interpreter.tracing.run as tracer
 
     tracer.CHUNK = 50
 
@@ -260,7 +260,7 @@ def test_without_locks_a_folder_that_was_taken_is_left(tmp_path: Path, monkeypat
     monkeypatch.setattr(folder, "is_running", lambda process: False)
     first = Folder.claim(tmp_path)
     second = Folder.claim(tmp_path)
-    with pytest.raises(TraceError, match="taken by another run"), first.writing("index.json"):
+    with pytest.raises(TraceError, match="now used by another run"), first.writing("index.json"):
         pass
     with second.writing("index.json") as file:
         file.write(b"{}")

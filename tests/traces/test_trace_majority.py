@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import xbuild as xb
-from xbuild.traces.questions.majority import odd_one
+from xbuild.traces.questions import odd_one
 
 WHOLE = None
 LEFT_OUT = [[0, 1, 2], [3]]

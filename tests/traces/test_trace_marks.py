@@ -13,10 +13,10 @@ import xbuild as xb
 from examples import pipeline, ring
 from examples.digits import model
 from interpreter import Limits, plan_source, trace
-from interpreter.compiler.emit import Options
+from interpreter.compiler.emit import PlanOptions
 from interpreter.compiler.plan import plan_of
-from interpreter.tracing import tracer
-from xbuild.files.results import random_arguments
+from interpreter.tracing import run
+from xbuild.files.arrays import random_arguments
 from xbuild.traces import Trace
 
 Program = tuple[xb.Module | xb.ModuleGroup, list[Any]]
@@ -144,7 +144,7 @@ def test_what_was_done_before_an_exception_is_told() -> None:
 
 
 def test_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracer, "CHUNK", 50)
+    monkeypatch.setattr(run, "CHUNK", 50)
     program, inputs = _digits()
     found = trace(program, inputs, values=False, folder=tmp_path / "trace")
     assert len(list((tmp_path / "trace").glob("chunk-*.npz"))) > 4
@@ -154,7 +154,7 @@ def test_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_stretch_is_told_by_one_call() -> None:
     module, _ = _module(lambda x: xb.all_reduce(x * x + 1.0, xb.add) * 2.0, xb.f32[2], replicas=2)
-    source = plan_of(module.entry, Options(marked=True)).source
+    source = plan_of(module.entry, PlanOptions(marked=True)).source
     assert source.count("mark((me, ") == 2
     assert "mark" not in plan_source(module.entry)
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from interpreter import trace
 from xbuild.cli import main
-from xbuild.traces import Trace, births
-from xbuild.traces.compare import compare_traces
+from xbuild.traces import Trace, questions
+from xbuild.traces.questions import compare_traces
 
 from ..browser import pages
 
@@ -86,7 +86,7 @@ def kept(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 def test_a_nan_from_another_device_is_not_born_in_the_sum() -> None:
     found = trace(pages.scattered().program, [[np.array([1, 2, -3, 4 + n], np.float32)] for n in range(4)])
-    assert {found[birth.event].instruction.opcode for birth in births.births(found)} == {"log"}
+    assert {found[birth.event].instruction.opcode for birth in questions.births(found)} == {"log"}
 
 
 def test_the_first_difference(kept: dict[str, Path]) -> None:
@@ -118,7 +118,7 @@ def test_questions(kept: dict[str, Path], tmp_path: Path) -> None:
     assert call("trace", kept["twice"], kept["twice"]).exit_code == 0
     assert call("trace", kept["twice"], "--devices", 0, 1).exit_code == 1
     assert call("trace", kept["twice"], "--devices", 0, 7).exit_code == 2
-    assert "never came to 'log'" in call("trace", kept["logs"], "--of", "log").output
+    assert "never reached 'log'" in call("trace", kept["logs"], "--of", "log").output
     assert call("trace", tmp_path).exit_code == 2
     page = tmp_path / "page.html"
     assert call("trace", kept["logs"], "--page", page).exit_code == 0
@@ -130,7 +130,7 @@ def test_comparisons(kept: dict[str, Path], programs: Path, tmp_path: Path) -> N
     call("run", f"{programs}:twice", "--random", 0, "--trace", some, "--trace-every", 2)
     done = call("trace", kept["twice"], some)
     assert done.exit_code == 0
-    assert done.output == "the same: 86 values, 68 more of which one side was not kept\n"
+    assert done.output == "the same: 86 values, 68 more not recorded on one side\n"
     lines = call("trace", kept["twice"], kept["logs"]).output.splitlines()
     assert lines[0] == "first difference: parameter.1, f32[3] and f32[2]; an input of the program"
     assert lines[1].split()[0] == str(kept["twice"])
@@ -144,13 +144,13 @@ def test_comparisons(kept: dict[str, Path], programs: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--device 1", "--device is for the values of one instruction, as in --of add.3 --device 1"),
-        ("--devices 0 1 --turn 1", "--turn is for the values of one instruction, as in --of add.3 --turn 1"),
-        ("--eps 1", "--eps is for a comparison: --differ, --devices A B, or a second trace"),
-        ("--of tuple.3 --device 5", "device 5 is none of 0..1"),
-        ("--of tuple.3 --turn 5", "no device comes to a turn 5 of tuple.3"),
-        ("--of tuple.3 --turn 5 --device 1", "device 1 never comes to a turn 5 of tuple.3"),
-        ("--devices 0 1 --of tupel.3", "the run never came to 'tupel.3'; did you mean 'tuple.3'?"),
+        ("--device 1", "--device applies to the values of one instruction: --of add.3 --device 1"),
+        ("--devices 0 1 --turn 1", "--turn applies to the values of one instruction: --of add.3 --turn 1"),
+        ("--eps 1", "--eps applies to a comparison: use --differ, --devices A B, or a second trace"),
+        ("--of tuple.3 --device 5", "there is no device 5; the devices are 0..1"),
+        ("--of tuple.3 --turn 5", "no device reaches execution 5 of tuple.3"),
+        ("--of tuple.3 --turn 5 --device 1", "device 1 never reaches execution 5 of tuple.3"),
+        ("--devices 0 1 --of tupel.3", "the run never reached 'tupel.3'; did you mean 'tuple.3'?"),
     ],
 )
 def test_questions_that_have_no_answer(kept: dict[str, Path], options: str, message: str) -> None:
@@ -164,7 +164,7 @@ def test_turns_without_a_value_are_counted(programs: Path, tmp_path: Path) -> No
     name = next(s.instruction.name for s in Trace.load(tmp_path / "some").spots if "all_reduce" in s.instruction.opcode)
     lines = call("trace", tmp_path / "some", "--of", name).output.splitlines()
     assert len(lines) == 5
-    assert lines[-1] == "4 more turns without a value that was kept"
+    assert lines[-1] == "4 more executions without a recorded value"
     rows = json.loads(call("trace", tmp_path / "some", "--of", name, "--json").output)
     assert len(rows) == 8
 

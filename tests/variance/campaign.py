@@ -7,7 +7,7 @@ from collections import Counter
 
 import xbuild as xb
 from interpreter import StrictFailure, execute
-from xbuild.checking.declared_types import declared_types
+from xbuild.checking.dataflow.promises import declared_types
 from xbuild.checking.model.program import program_of
 
 from .random_programs import drawn

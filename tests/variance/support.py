@@ -12,10 +12,9 @@ import xbuild as xb
 from interpreter import execute
 from shape_inference import AnyShape
 from xbuild.properties.variances import Type, Variance
-from xbuild.variance.program import module_of
-from xbuild.variance.rules import Casts, Typed
-from xbuild.variance.sharded import recorded
-from xbuild.variance.writing import Cast, casts_in, lowered
+from xbuild.variance.program import module_of, record_region
+from xbuild.variance.types import Casts, TypedComputation
+from xbuild.variance.writing import Cast, casts_in, remove_casts
 
 INVARYING = Variance()
 
@@ -24,7 +23,7 @@ INVARYING = Variance()
 class Made:
     """A typed function: its types, its module with casts, and without."""
 
-    typed: Typed
+    typed: TypedComputation
     module: xb.Module
     mesh: xb.Mesh
 
@@ -39,7 +38,7 @@ class Made:
     @property
     def lowered(self) -> xb.Module:
         module = self.module
-        return evolve(module, entry=lowered(module.entry), computations=())
+        return evolve(module, entry=remove_casts(module.entry), computations=())
 
     def run(self, *columns: Sequence[Any]) -> list[Any]:
         """The result of each device, for the values of each parameter on each device; strictly, and both ways."""
@@ -61,7 +60,7 @@ def made(
     uses_partitions: bool = True,
 ) -> Made:
     """The function with parameters of these shapes and types on a device."""
-    region, computation = recorded(function, mesh, shapes, types, casts, uses_partitions)
+    region, computation = record_region(function, mesh, shapes, types, casts, uses_partitions)
     typed = region.walk.computation(computation, list(types))
     return Made(typed, module_of(region, typed), mesh)
 

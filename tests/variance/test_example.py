@@ -9,7 +9,7 @@ from examples import sharded_block
 
 
 def test_gradients_by_type_are_those_without_types_and_less_is_sent() -> None:
-    for a, b in zip(*sharded_block.compared(), strict=True):
+    for a, b in zip(*sharded_block.compare_gradients(), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
     by_type = sharded_block.communication(sharded_block.typed().module)
     without = sharded_block.communication(sharded_block.untyped())

@@ -82,7 +82,7 @@ def test_the_order_of_axes_counts() -> None:
 @pytest.mark.parametrize(
     ("make", "kind", "words"),
     [
-        (lambda: xb.Mesh(), "invalid_attribute", "no axis"),
+        (lambda: xb.Mesh(), "invalid_attribute", "expected at least 1 axis"),
         (lambda: xb.Mesh(i=0), "non_positive", "axis i has size 0"),
         (lambda: xb.Mesh(i=2.5), "invalid_attribute", "size 2.5"),  # type: ignore[arg-type]
         (lambda: xb.Mesh({"a b": 2}), "invalid_attribute", "'a b'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import xbuild as xb
-from xbuild.checking.declared_types import declared_types
+from xbuild.checking.dataflow.promises import declared_types
 from xbuild.checking.model.program import program_of
 
 from .campaign import outcome

@@ -29,6 +29,7 @@ def _leaves(value: Any) -> list[Any]:
     return [leaf for each in value for leaf in _leaves(each)] if isinstance(value, tuple) else [value]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["branches by device", "loop with a collective", "attention"])
 def test_gradients_on_real_xla(name: str) -> None:
     loss = next(each for each in LOSSES if each.name == name)

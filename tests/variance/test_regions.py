@@ -10,7 +10,7 @@ import pytest
 
 import xbuild as xb
 from interpreter import StrictFailure, execute
-from xbuild.variance import Program
+from xbuild.variance import MeshProgram
 
 m, P = xb.mesh, xb.P
 MESH = xb.Mesh(i=2, j=2)
@@ -79,8 +79,8 @@ def test_the_exit_names_what_was_promised_and_what_is() -> None:
         xb.shard_map(half, MESH, (P("i"), P()), (P(), (P(), P("j"))))(xb.f32[4], xb.f32[3])
     text = str(caught.value)
     assert caught.value.kind == "out_spec_not_replicated"
-    for words in ("function half", "Mesh(i=2, j=2)", "out_specs[1][1]", "P('j')", "one value along mesh axis 'i'",
-                  "inferred is {V:i}", "say so: an out_spec that mentions 'i'", "all_gather_invariant",
+    for words in ("function half", "Mesh(i=2, j=2)", "out_specs[1][1]", "P('j')", "is the same along mesh axis 'i'",
+                  "inferred type is {V:i}", "mention 'i' in the out_spec", "all_gather_invariant",
                   "test_regions.py"):  # fmt: skip
         assert words in text, text
 
@@ -88,17 +88,17 @@ def test_the_exit_names_what_was_promised_and_what_is() -> None:
 @pytest.mark.parametrize(
     ("function", "in_specs", "out_specs", "shapes", "kind", "words"),
     [
-        (lambda x: x, P("i"), P("i"), [xb.f32[5]], "divisibility", "dimension 0 of extent 5 is cut by mesh axis 'i'"),
+        (lambda x: x, P("i"), P("i"), [xb.f32[5]], "divisibility", "extent 5 is sharded along mesh axis 'i'"),
         (lambda x: x, P("k"), P(), [xb.f32[4]], "unbound_axis", "no axis 'k'"),
         (lambda x: x, P("i"), P("k"), [xb.f32[4]], "unbound_axis", "no axis 'k'"),
         (lambda x: x, P("i", "i"), P(), [xb.f32[4, 4]], "duplicate_dimension", "'i' twice"),
-        (lambda x: x, P(None, "i"), P(), [xb.f32[4]], "rank_mismatch", "2 dimensions are named, and it has 1"),
-        (lambda x: x, P(), P("i"), [xb.f32[()]], "rank_mismatch", "1 dimensions are named, and it has 0"),
-        (lambda x: x, (P(), P()), P(), [xb.f32[4]], "arity_mismatch", "2 entries, and 1 arguments"),
-        (lambda x: (x, x), P(), (P(),), [xb.f32[4]], "arity_mismatch", "2 in a tuple"),
-        (lambda x: x, "i", P(), [xb.f32[4]], "invalid_attribute", "'i', and a P is wanted"),
-        (lambda x: m.pcast(x, "i", to="unreduced"), P("i"), P(), [xb.f32[4]], "out_spec_not_replicated", "of a sum"),
-        (lambda x: x, P("i"), P(unreduced={"i"}), [xb.f32[4]], "out_spec_not_replicated", "inferred is {V:i}"),
+        (lambda x: x, P(None, "i"), P(), [xb.f32[4]], "rank_mismatch", "it has 2 entries, but the array has rank 1"),
+        (lambda x: x, P(), P("i"), [xb.f32[()]], "rank_mismatch", "it has 1 entries, but the array has rank 0"),
+        (lambda x: x, (P(), P()), P(), [xb.f32[4]], "arity_mismatch", "2 entries for 1 arguments"),
+        (lambda x: (x, x), P(), (P(),), [xb.f32[4]], "arity_mismatch", "a tuple of 2"),
+        (lambda x: x, "i", P(), [xb.f32[4]], "invalid_attribute", "'i', expected a P"),
+        (lambda x: m.pcast(x, "i", to="unreduced"), P("i"), P(), [xb.f32[4]], "out_spec_not_replicated", "partial sum"),
+        (lambda x: x, P("i"), P(unreduced={"i"}), [xb.f32[4]], "out_spec_not_replicated", "inferred type is {V:i}"),
         (lambda x: x, P(), P(reduced={"i"}), [xb.f32[4]], "state_mismatch", "promises that the result is reduced"),
         (lambda x: m.pcast(x, "i", to="reduced"), P(), P(), [xb.f32[4]], "state_mismatch", "reduced"),
         (lambda x: x, P(), P(unreduced={"i"}), [xb.f32[4]], "state_mismatch", "unreduced"),
@@ -116,9 +116,9 @@ def test_what_does_not_fit_is_refused(
 
 def test_arguments_of_other_shapes_are_refused() -> None:
     program = xb.shard_map(lambda x: x, MESH, P("i"), P("i"))(xb.f32[4])
-    with pytest.raises(xb.XbuildError, match=r"\(3,\), and \(4,\)"):
+    with pytest.raises(xb.XbuildError, match=r"\(3,\), expected \(4,\)"):
         program.run(np.ones(3))
-    with pytest.raises(xb.XbuildError, match="takes 1 arrays, and 2 are given"):
+    with pytest.raises(xb.XbuildError, match="takes 1 arrays, got 2"):
         program.run(X, X)
 
 
@@ -129,7 +129,7 @@ def test_options_that_are_none_are_refused(options: Any) -> None:
         xb.shard_map(lambda x: x, given.pop("mesh"), P(), P(), **given)
 
 
-def scaled() -> Program:
+def scaled() -> MeshProgram:
     function = xb.shard_map(lambda x, w: x * w, xb.Mesh(i=2), (P("i"), P()), P("i"))
     return function.program(xb.f32[4], xb.f32[2])
 
@@ -142,16 +142,16 @@ def test_a_strict_run_compares_what_is_stated_to_be_one_value() -> None:
         execute(module, [[x, w], [x, w + 1]], strict=True)
     (finding,) = caught.value.findings
     assert (finding.kind, finding.instruction.name, finding.device) == ("variance_broken", "parameter.2", 1)
-    assert "invarying: one value along i, and device 0 has another" in finding.what
+    assert "declared invarying, one value along i, but device 0 has a different value" in finding.what
 
 
 FORGED = [
     ('= f32[2] multiply(parameter.1, parameter.2), frontend_attributes={xbuild.variance="{V:i}"}',
      '= f32[2] multiply(parameter.1, parameter.2), frontend_attributes={xbuild.variance="{}"}', "one value along i"),
     ('xbuild.mesh="i=2"', 'xbuild.mesh="i=4"', "4 devices"),
-    ('xbuild.mesh="i=2"', 'xbuild.mesh="i"', "is no mesh"),
+    ('xbuild.mesh="i=2"', 'xbuild.mesh="i"', "is not a mesh"),
     ('parameter(1), frontend_attributes={xbuild.variance="{}"}',
-     'parameter(1), frontend_attributes={xbuild.variance="({},{})"}', "no type of its shape"),
+     'parameter(1), frontend_attributes={xbuild.variance="({},{})"}', "not a type of its shape"),
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 import xbuild as xb
 from xbuild.core.op import OPS
 from xbuild.properties.variances import Variance
-from xbuild.variance.rules.site import variance
+from xbuild.variance.types import variance
 
 from .support import INVARYING, made
 
@@ -166,7 +166,7 @@ def test_without_casts_operands_have_to_agree() -> None:
     with pytest.raises(xb.XbuildError, match="pvary") as caught:
         made(lambda x, w: x * w, MESH, [F, F], [V, INVARYING], "none")
     assert caught.value.kind == "state_mismatch"
-    with pytest.raises(xb.XbuildError, match="psum over axis i takes"):
+    with pytest.raises(xb.XbuildError, match="psum over axis i expects an operand"):
         made(lambda w: m.psum(w, "i"), MESH, [F], [INVARYING], "none")
     assert made(lambda x: x * 2.0, MESH, [F], [V], "none").type == V
 

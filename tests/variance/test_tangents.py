@@ -56,5 +56,5 @@ def test_a_program_on_a_mesh_is_no_part_of_another_program() -> None:
 def test_programs_on_a_mesh_are_asked_as_modules_are() -> None:
     mapped = xb.shard_map(lambda x, w: m.psum(xb.reduce(x * w, 0.0, xb.add), "i"), LINE, (P("i"), P()), P())
     gradient = xb.grad(mapped, 1)(xb.f32[4], xb.f32[2])
-    assert "takes cotangents back through pvary.1" in xb.why(gradient, "pvary.1.vjp")
+    assert "propagates cotangents back through pvary.1" in xb.why(gradient, "pvary.1.vjp")
     assert str(xb.replication(gradient)) == str(xb.replication(gradient.module))

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import xbuild as xb
 from interpreter import trace
+from shape_inference.trees import fill, flatten, unflatten
 from xbuild.pages import page_text
-from xbuild.properties.variances import Variance, flat, like, read_type, spelled, spread, type_of
+from xbuild.properties.variances import Variance, read_type, spelled, type_of
 
 MESH = xb.Mesh(k=2, j=2, i=2)
 STATES = ("varying", "unreduced", "reduced", "invarying")
@@ -63,9 +64,9 @@ def test_other_text_is_refused(text: str) -> None:
 
 def test_types_follow_shapes() -> None:
     shape = xb.TupleShape([xb.f32[2], xb.TupleShape([xb.s32[()], xb.f32[1]])])
-    found = spread(Variance("i"), shape)
+    found = fill(shape, Variance("i"))
     assert found == (Variance("i"), (Variance("i"), Variance("i")))
-    assert like(flat(found), shape) == found
+    assert unflatten(shape, flatten(found)) == found
 
 
 def program(mesh: xb.Mesh) -> Any:

@@ -15,7 +15,7 @@ NAMES = {
     "sum all of it",
     "greatest window with holes",
     "select least, with padding",
-    "sum of exponentials padded",
+    "sum of exponentials cropped",
     "gather crossed batches",
     "scatter overwrite rows again",
     "sort values by keys",

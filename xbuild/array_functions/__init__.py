@@ -1,20 +1,22 @@
-"""Functions of whole arrays by the names of NumPy and jax.nn, composed of ops: sums and means, softmax, activations."""
+"""Functions of arrays with the names of NumPy and jax.nn, composed of ops: sums and means, softmax, activations."""
 
-from .activations import (
+from .activations import (  # fmt: skip
     elu,
     gelu,
     leaky_relu,
     log_sigmoid,
+    log_softmax,
+    logsumexp,
+    one_hot,
     relu,
     relu6,
     sigmoid,
     silu,
+    softmax,
     softplus,
     swish,
-)  # fmt: skip
-from .normalized import log_softmax, logsumexp, one_hot, softmax
-from .reductions import all, amax, amin, any, argmax, argmin, prod, sum
-from .statistics import mean, std, var
+)
+from .reductions import all, amax, amin, any, argmax, argmin, mean, prod, std, sum, var
 from .views import expand_dims, squeeze, swapaxes
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Activation functions by the names of jax.nn, each applied to every element."""
+"""Activation functions, softmax and one-hot vectors by the names of jax.nn."""
 
 from __future__ import annotations
 
@@ -8,15 +8,34 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from shape_inference import PrimitiveType, Shape, f32, primitive_type, refuse
+
 from .. import ops
 from ..core.builder import Value
-from ..derived.elementwise import le, multiply, select
-from ..derived.support.dressing import dressed
-from .folding import array_of, converted, floats, full, widened
+from ..derived.elementwise import divide, eq, le, multiply, select, subtract
+from ..derived.support import axis_of, dressed, into
+from .reductions import Axis, array_of, convert_to, extremum, floats, full, reduce_axes, widen_operand
 
 __all__ = [
-    "elu", "gelu", "leaky_relu", "log_sigmoid", "relu", "relu6", "sigmoid", "silu", "softplus", "swish",
-]  # fmt: skip
+    "elu",
+    "gelu",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "logsumexp",
+    "one_hot",
+    "relu",
+    "relu6",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "swish",
+]
+
+
+# ----------------------------------------------------------------------------
+# Activation functions by the names of jax.nn, each applied to every element.
 
 
 def _rounded_once(formula: Callable[..., Value]) -> Callable[..., Value]:
@@ -25,8 +44,8 @@ def _rounded_once(formula: Callable[..., Value]) -> Callable[..., Value]:
     @dressed
     @functools.wraps(formula)
     def form(operand: Value, *arguments: Any, name: str | None = None, **keywords: Any) -> Value:
-        wide, dtype = widened(operand)
-        return converted(formula(wide, *arguments, **keywords), dtype, name)
+        wide, dtype = widen_operand(operand)
+        return convert_to(formula(wide, *arguments, **keywords), dtype, name)
 
     named = inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="str | None")
     given = inspect.signature(formula)
@@ -36,7 +55,7 @@ def _rounded_once(formula: Callable[..., Value]) -> Callable[..., Value]:
 
 @dressed
 def relu(operand: Value, *, name: str | None = None) -> Value:
-    """Each element, or 0 where it is negative; NaN stays. The derivative at 0 is 0.
+    """Each element, or 0 if it is negative; NaN stays NaN. The derivative at 0 is 0.
 
     Raises: not_array; element_type_unsupported for complex numbers.
 
@@ -52,7 +71,7 @@ def relu(operand: Value, *, name: str | None = None) -> Value:
 
 @dressed
 def relu6(operand: Value, *, name: str | None = None) -> Value:
-    """Each element, but 0 where it is negative and 6 where it is larger; NaN stays. At 0 and 6 the derivative is 0.
+    """Each element, clamped to 0..6; NaN stays NaN. At 0 and 6 the derivative is 0.
 
     Raises: as xb.relu.
 
@@ -69,9 +88,9 @@ def relu6(operand: Value, *, name: str | None = None) -> Value:
 
 @dressed
 def leaky_relu(operand: Value, negative_slope: float = 0.01, *, name: str | None = None) -> Value:
-    """Each element, multiplied by `negative_slope` where it is negative.
+    """Each element, multiplied by `negative_slope` if it is negative.
 
-    Raises: not_array; element_type_unsupported for what is no float.
+    Raises: not_array; element_type_unsupported for an element type that is not a float.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(lambda x: xb.leaky_relu(x, 0.5))([-1.0, 2.0])
@@ -85,9 +104,9 @@ def leaky_relu(operand: Value, negative_slope: float = 0.01, *, name: str | None
 
 @_rounded_once
 def elu(operand: Value, alpha: float = 1.0) -> Value:
-    """Each element, but alpha (exp(x) - 1) where it is negative.
+    """Each element x, or alpha (exp(x) - 1) if it is negative.
 
-    Raises: not_array; element_type_unsupported for what is no float.
+    Raises: not_array; element_type_unsupported for an element type that is not a float.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.elu)([-100.0, 2.0])
@@ -101,9 +120,9 @@ def elu(operand: Value, alpha: float = 1.0) -> Value:
 
 @_rounded_once
 def gelu(operand: Value, approximate: bool = True) -> Value:
-    """x times the normal distribution function of x; by tanh where `approximate`, as jax.nn has it, otherwise by erf.
+    """x times the normal distribution function of x; by tanh if `approximate`, as in jax.nn, otherwise by erf.
 
-    Raises: not_array; element_type_unsupported for what is no float.
+    Raises: not_array; element_type_unsupported for an element type that is not a float.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[3])(xb.gelu)([-10.0, 0.0, 10.0])
@@ -136,7 +155,7 @@ def sigmoid(operand: Value, *, name: str | None = None) -> Value:
 def silu(operand: Value) -> Value:
     """x times the sigmoid of x; `xb.swish` is another name.
 
-    Raises: not_array; element_type_unsupported for what is no float.
+    Raises: not_array; element_type_unsupported for an element type that is not a float.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.silu)([0.0, 100.0])
@@ -154,7 +173,7 @@ swish = silu
 def softplus(operand: Value) -> Value:
     """log(1 + exp(x)), without overflow.
 
-    Raises: not_array; element_type_unsupported for what is no float.
+    Raises: not_array; element_type_unsupported for an element type that is not a float.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.softplus)([-200.0, 200.0])
@@ -176,7 +195,7 @@ def _softplus(operand: Value) -> Value:
 def log_sigmoid(operand: Value) -> Value:
     """The logarithm of the sigmoid, without underflow.
 
-    Raises: not_array; element_type_unsupported for what is no float.
+    Raises: not_array; element_type_unsupported for an element type that is not a float.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.log_sigmoid)([-200.0, 200.0])
@@ -185,3 +204,95 @@ def log_sigmoid(operand: Value) -> Value:
     Source: jax.nn.log_sigmoid.
     """
     return -_softplus(-operand)
+
+
+# ----------------------------------------------------------------------------
+# Softmax and its like, and one-hot vectors, by the names of jax.nn.
+
+
+@dressed
+def softmax(operand: Value, axis: Axis = -1, *, name: str | None = None) -> Value:
+    """The exponentials of the elements, divided by their sum along `axis` (default: the last dimension).
+
+    Computed from the differences to the largest element, in f32 where the floats are narrower, and rounded once.
+    Raises: element_type_unsupported for an element type that is not a float; dimension_out_of_range; non_positive
+    for no elements.
+
+    >>> import xbuild as xb
+    >>> xb.computation(xb.f32[2, 2])(xb.softmax)([[1.0, 1.0], [0.0, 1000.0]])
+    array([[0.5, 0.5],
+           [0. , 1. ]], dtype=float32)
+
+    Source: jax.nn.softmax.
+    """
+    wide, dtype = widen_operand(operand)
+    powers = ops.exponential(subtract(wide, extremum(wide, -1, axis, True)))
+    total = reduce_axes(powers, 0, ops.add, axis, True)
+    return convert_to(divide(powers, total), dtype, name)
+
+
+@dressed
+def log_softmax(operand: Value, axis: Axis = -1, *, name: str | None = None) -> Value:
+    """The logarithm of xb.softmax, without its underflow: each element minus the logsumexp along `axis`.
+
+    Raises: as xb.softmax.
+
+    >>> import xbuild as xb
+    >>> xb.computation(xb.f32[2])(xb.log_softmax)([0.0, 100.0])
+    array([-100.,    0.], dtype=float32)
+
+    Source: jax.nn.log_softmax.
+    """
+    wide, dtype = widen_operand(operand)
+    away = subtract(wide, extremum(wide, -1, axis, True))
+    total = reduce_axes(ops.exponential(away), 0, ops.add, axis, True)
+    return convert_to(subtract(away, ops.log(total)), dtype, name)
+
+
+@dressed
+def logsumexp(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
+    """The logarithm of the sum of the exponentials along `axis`; `axis` and `keepdims` are those of xb.sum.
+
+    Computed from the differences to the largest element, so that nothing overflows; -inf if all elements are -inf.
+    Narrower floats than f32 are computed in f32 and rounded once.
+    Raises: as xb.softmax.
+
+    >>> import xbuild as xb
+    >>> xb.computation(xb.f32[2])(xb.logsumexp)([1000.0, 1000.0])
+    np.float32(1000.69...)
+
+    Source: jax.nn.logsumexp.
+    """
+    wide, dtype = widen_operand(operand)
+    largest = extremum(wide, -1, axis, True)
+    base = select(ops.is_finite(largest), largest, full(largest, 0))
+    total = reduce_axes(ops.exponential(subtract(wide, base)), 0, ops.add, axis, keepdims)
+    place = base if keepdims else ops.reshape(base, new_sizes=array_of(total).dims)
+    return convert_to(ops.add(ops.log(total), place), dtype, name)
+
+
+@dressed
+def one_hot(
+    operand: Value, num_classes: int, *, dtype: PrimitiveType | Any = f32, axis: int = -1, name: str | None = None
+) -> Value:
+    """For each integer a vector of `num_classes` elements, 1 at its index and 0 elsewhere, along a new dimension.
+
+    `axis` is the position of the new dimension. An integer outside 0..num_classes-1 gives only zeros.
+    Raises: element_type_unsupported for an element type that is not an integer; dimension_out_of_range; negative_size.
+
+    >>> import xbuild as xb
+    >>> xb.computation(xb.s32[2])(lambda i: xb.one_hot(i, 3))([2, 0])
+    array([[0., 0., 1.],
+           [1., 0., 0.]], dtype=float32)
+
+    Source: jax.nn.one_hot.
+    """
+    shape = array_of(operand)
+    if not shape.dtype.is_integer:
+        refuse("element_type_unsupported", f"operand is {shape}: element type {shape.dtype} is not integer")
+    rank = shape.rank + 1
+    place = axis_of(axis, shape, rank=rank)
+    sizes = (*shape.dims[:place], num_classes, *shape.dims[place:])
+    spread = into(operand, sizes, tuple(n for n in range(rank) if n != place))
+    places = ops.iota(operand.builder, shape=Shape(shape.dtype, sizes), iota_dimension=place)
+    return ops.convert(eq(spread, places), new_element_type=primitive_type(dtype), name=name)

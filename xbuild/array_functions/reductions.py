@@ -1,20 +1,158 @@
-"""Reductions by NumPy's names: sum, prod, amax, amin, any, all, argmax, argmin; they take `axis` and `keepdims`."""
+"""Reductions along axes by NumPy's names: sum, prod, amax, amin, any, all, argmax, argmin, mean, variance, deviation.
+
+Sections:
+
+    What the functions of this folder share
+    Reductions by NumPy's names
+    Mean, variance and standard deviation
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
-from shape_inference import Shape, pred, s32
+import ml_dtypes
+
+from shape_inference import PrimitiveType, Shape, f32, f64, pred, refuse, s32, u32
+from shape_inference.dims import array, limits
 
 from .. import ops
 from ..core.builder import Value
-from ..derived.elementwise import eq, ne, select
-from ..derived.support.axes import axis_of
-from ..derived.support.dressing import dressed
-from ..derived.support.extents import into
-from .folding import Axis, array_of, converted, extremum, folded, full, kept, number, wide
+from ..derived.elementwise import eq, ne, select, subtract
+from ..derived.support import as_value, axes_of, axis_of, dressed, into, like, require_value, shape_of
 
-__all__ = ["all", "amax", "amin", "any", "argmax", "argmin", "prod", "sum"]
+__all__ = ["all", "amax", "amin", "any", "argmax", "argmin", "mean", "prod", "std", "sum", "var"]
+
+
+# ----------------------------------------------------------------------------
+# What the functions of this folder share
+#
+# An array folded along `axis`, and narrow types that are computed wider.
+
+Axis: TypeAlias = int | Sequence[int] | None
+
+
+def array_of(operand: Any) -> Shape:
+    """The shape of an operand that is an array value; anything else is refused."""
+    return array("operand", shape_of(operand))
+
+
+def convert_to(operand: Value, dtype: PrimitiveType, name: str | None = None) -> Value:
+    """The operand in an element type; the operand itself where it has the type and no name is asked for."""
+    if array_of(operand).dtype is dtype and name is None:
+        return operand
+    return ops.convert(operand, new_element_type=dtype, name=name)
+
+
+def wide(dtype: PrimitiveType) -> PrimitiveType:
+    """The type in which sums of a type are computed: f32 of narrower floats, 32 bits of narrower integers and pred."""
+    if dtype.kind == "float":
+        return f32 if dtype.bits < 32 else dtype
+    if dtype.bits >= 32:
+        return dtype
+    return u32 if dtype.kind == "unsigned" else s32
+
+
+def as_float(dtype: PrimitiveType) -> PrimitiveType:
+    """The type of a mean: a float or complex type itself, f64 of integers of 64 bits, f32 of all others."""
+    if dtype.kind in ("float", "complex"):
+        return dtype
+    return f64 if dtype.bits == 64 else f32
+
+
+def floats(operand: Value) -> Shape:
+    """The shape of an operand of floats; integers are refused, since a function of jax.nn would make them floats."""
+    shape = array_of(operand)
+    if not shape.dtype.is_float:
+        refuse(
+            "element_type_unsupported",
+            f"operand is {shape}; expected floats",
+            "x.astype(xb.f32) makes floats of the elements",
+        )
+    return shape
+
+
+def number(model: Value, value: float, dtype: PrimitiveType | None = None) -> Value:
+    """A scalar constant in the builder of the model, of its element type or of the given one."""
+    return as_value(model.builder, value, dtype or array_of(model).dtype)
+
+
+def full(model: Value, value: float) -> Value:
+    """An array of one number with the extents and the element type of the model."""
+    return like(number(model, value), model, value)
+
+
+def reduce_axes(
+    operand: Value, init: Any, to_apply: Callable[..., Value], axis: Axis, keepdims: bool, name: str | None = None
+) -> Value:
+    """The fold of the operand along `axis`; with `keepdims` the dimensions stay, with extent 1."""
+    shape = array_of(operand)
+    dims = axes_of(axis, shape)
+    start = init if isinstance(init, Value) else number(operand, init)
+    found = ops.reduce(
+        (require_value(operand),), (start,), to_apply=to_apply, dimensions=dims, name=None if keepdims else name
+    )
+    return restore_dims(found, shape, dims, name) if keepdims else found
+
+
+def restore_dims(found: Value, shape: Shape, dims: Sequence[int], name: str | None = None) -> Value:
+    """A result with the folded dimensions of its operand put back, with extent 1."""
+    sizes = [1 if dim in dims else size for dim, size in enumerate(shape.dims)]
+    return ops.reshape(found, new_sizes=tuple(sizes), name=name)
+
+
+def count_of(operand: Value, dims: Sequence[int], dtype: PrimitiveType) -> Any:
+    """How many elements are folded to one, in an element type: a number, or a value where a dimension is dynamic."""
+    shape = array_of(operand)
+    is_dynamic = [bool(shape.dynamic) and shape.dynamic[dim] for dim in dims]
+    static = math.prod(shape.dims[dim] for dim, free in zip(dims, is_dynamic, strict=True) if not free)
+    found = number(operand, static, dtype)
+    for dim, free in zip(dims, is_dynamic, strict=True):
+        if free:
+            found = ops.multiply(found, convert_to(ops.get_dimension_size(operand, dimension=dim), dtype))
+    return found
+
+
+def extremum(operand: Value, sign: int, axis: Axis, keepdims: bool, name: str | None = None) -> Value:
+    """The largest element along `axis` for a sign of -1, the smallest for 1: that of the infinity which it begins with.
+
+    Raises: non_positive where there is no element; element_type_unsupported for complex numbers.
+    """
+    shape = array_of(operand)
+    if shape.dtype.kind == "complex":
+        refuse("element_type_unsupported", f"operand is {shape}: complex numbers have no order")
+    dims = axes_of(axis, shape)
+    if 0 in (shape.dims[dim] for dim in dims):
+        refuse("non_positive", f"operand is {shape}: it has 0 elements along {list(dims)}, expected at least 1")
+    if shape.dtype is pred:
+        return reduce_axes(operand, sign > 0, ops.and_ if sign > 0 else ops.or_, axis, keepdims, name)
+    to_apply = ops.minimum if sign > 0 else ops.maximum
+    return reduce_axes(operand, _outermost(shape.dtype, sign), to_apply, axis, keepdims, name)
+
+
+def _outermost(dtype: PrimitiveType, sign: int) -> float:
+    """The number of a type that no number is beyond: an infinity where the type has one."""
+    if dtype.is_integer:
+        return limits(dtype)[sign > 0]
+    infinity = float(dtype.dtype.type(sign * math.inf))
+    if math.isinf(infinity):
+        return infinity
+    finite = ml_dtypes.finfo(dtype.dtype)  # type: ignore[no-untyped-call]
+    return float(finite.max if sign > 0 else finite.min)
+
+
+def widen_operand(operand: Value) -> tuple[Value, PrimitiveType]:
+    """An operand of floats in f32 or f64, and its own element type."""
+    dtype = floats(operand).dtype
+    return convert_to(operand, wide(dtype)), dtype
+
+
+# ----------------------------------------------------------------------------
+# Reductions by NumPy's names
+#
+# sum, prod, amax, amin, any, all, argmax, argmin; they take `axis` and `keepdims`.
 
 
 @dressed
@@ -34,7 +172,7 @@ def sum(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str 
 
     Source: jax.numpy.sum; Operation Semantics, Reduce.
     """
-    return _accumulated(operand, 0, ops.add, axis, keepdims, name)
+    return _accumulate(operand, 0, ops.add, axis, keepdims, name)
 
 
 @dressed
@@ -49,23 +187,23 @@ def prod(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
 
     Source: jax.numpy.prod; Operation Semantics, Reduce.
     """
-    return _accumulated(operand, 1, ops.multiply, axis, keepdims, name)
+    return _accumulate(operand, 1, ops.multiply, axis, keepdims, name)
 
 
-def _accumulated(
+def _accumulate(
     operand: Value, init: int, to_apply: Callable[..., Value], axis: Axis, keepdims: bool, name: str | None
 ) -> Value:
     """A sum or product in the wide type of the operand; of floats it is rounded to the operand's own type."""
     dtype = array_of(operand).dtype
     inner = wide(dtype)
     if not dtype.is_float or inner is dtype:
-        return folded(converted(operand, inner), init, to_apply, axis, keepdims, name)
-    return converted(folded(converted(operand, inner), init, to_apply, axis, keepdims), dtype, name)
+        return reduce_axes(convert_to(operand, inner), init, to_apply, axis, keepdims, name)
+    return convert_to(reduce_axes(convert_to(operand, inner), init, to_apply, axis, keepdims), dtype, name)
 
 
 @dressed
 def amax(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """The largest element along `axis`, NaN where one is NaN; `x.max()` of a value. xb.max compares two operands.
+    """The largest element along `axis`, NaN if one is NaN; `x.max()` of a value. xb.max compares two operands.
 
     `axis` and `keepdims` are those of xb.sum.
     Raises: non_positive where there is no element; element_type_unsupported for complex numbers; as xb.sum.
@@ -81,7 +219,7 @@ def amax(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
 
 @dressed
 def amin(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """The smallest element along `axis`, NaN where one is NaN; `x.min()` of a value. xb.min compares two operands.
+    """The smallest element along `axis`, NaN if one is NaN; `x.min()` of a value. xb.min compares two operands.
 
     `axis` and `keepdims` are those of xb.sum.
     Raises: as xb.amax.
@@ -97,7 +235,7 @@ def amin(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
 
 @dressed
 def any(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """Whether an element along `axis` is true, or not zero, as pred; `axis` and `keepdims` are those of xb.sum.
+    """Whether any element along `axis` is true or nonzero, as pred; `axis` and `keepdims` are those of xb.sum.
 
     Raises: as xb.sum.
 
@@ -107,12 +245,12 @@ def any(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str 
 
     Source: jax.numpy.any; XlaBuilder's math library, Any.
     """
-    return folded(_truths(operand), False, ops.or_, axis, keepdims, name)
+    return reduce_axes(_truths(operand), False, ops.or_, axis, keepdims, name)
 
 
 @dressed
 def all(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """Whether all elements along `axis` are true, or not zero, as pred; `axis` and `keepdims` are those of xb.sum.
+    """Whether all elements along `axis` are true or nonzero, as pred; `axis` and `keepdims` are those of xb.sum.
 
     Raises: as xb.sum.
 
@@ -122,7 +260,7 @@ def all(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str 
 
     Source: jax.numpy.all; Operation Semantics, Reduce.
     """
-    return folded(_truths(operand), True, ops.and_, axis, keepdims, name)
+    return reduce_axes(_truths(operand), True, ops.and_, axis, keepdims, name)
 
 
 def _truths(operand: Value) -> Value:
@@ -131,9 +269,9 @@ def _truths(operand: Value) -> Value:
 
 @dressed
 def argmax(operand: Value, axis: int | None = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """The place of the largest element along `axis` (of all elements in order, without one), as s32.
+    """The index of the largest element along `axis` (default: in the flattened operand), as s32.
 
-    The first of several equal ones; the first NaN where there is one.
+    The first of several equal ones; the first NaN if the operand has one.
     Raises: non_positive where there is no element; element_type_unsupported for complex numbers; not_array;
     dimension_out_of_range.
 
@@ -148,9 +286,9 @@ def argmax(operand: Value, axis: int | None = None, *, keepdims: bool = False, n
 
 @dressed
 def argmin(operand: Value, axis: int | None = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """The place of the smallest element along `axis` (of all elements in order, without one), as s32.
+    """The index of the smallest element along `axis` (default: in the flattened operand), as s32.
 
-    The first of several equal ones; the first NaN where there is one.
+    The first of several equal ones; the first NaN if the operand has one.
     Raises: as xb.argmax.
 
     >>> import xbuild as xb
@@ -180,4 +318,83 @@ def _place(operand: Value, sign: int, axis: int | None, keepdims: bool, name: st
         (select(is_best, places, last),), (number(places, last),), to_apply=ops.minimum, dimensions=(dim,),
         name=None if keepdims else name,
     )  # fmt: skip
-    return kept(found, whole, tuple(range(whole.rank)) if axis is None else (dim,), name) if keepdims else found
+    return restore_dims(found, whole, tuple(range(whole.rank)) if axis is None else (dim,), name) if keepdims else found
+
+
+# ----------------------------------------------------------------------------
+# Mean, variance and standard deviation
+
+
+@dressed
+def mean(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
+    """The mean of the elements along `axis`; f32 for integers and pred, f64 for s64 and u64.
+
+    Floats narrower than f32 are computed in f32 and rounded once. `axis` and `keepdims` are those of xb.sum. The mean
+    of no elements is NaN.
+    Raises: as xb.sum.
+
+    >>> import xbuild as xb
+    >>> xb.computation(xb.f32[2, 3])(lambda x: x.mean(axis=-1))([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    array([2., 5.], dtype=float32)
+
+    Source: jax.numpy.mean.
+    """
+    dtype = as_float(array_of(operand).dtype)
+    inner = wide(dtype) if dtype.is_float else dtype
+    found = _mean(convert_to(operand, inner), axis, keepdims, name if inner is dtype else None)
+    return found if inner is dtype else convert_to(found, dtype, name)
+
+
+def _mean(operand: Value, axis: Axis, keepdims: bool, name: str | None = None, *, ddof: int = 0) -> Value:
+    shape = array_of(operand)
+    total = reduce_axes(operand, 0, ops.add, axis, keepdims)
+    count = count_of(operand, axes_of(axis, shape), shape.dtype)
+    if ddof:
+        count = subtract(count, ddof)
+    return ops.divide(total, like(count, total, 0), name=name)
+
+
+@dressed
+def var(operand: Value, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False, name: str | None = None) -> Value:
+    """The mean of the squared deviations from the mean along `axis`; `x.var()` of a value.
+
+    The sum is divided by the number of elements minus `ddof`. Element types, `axis` and `keepdims` are those of
+    xb.mean.
+    Raises: element_type_unsupported for complex numbers; as xb.sum.
+
+    >>> import xbuild as xb
+    >>> xb.computation(xb.f32[4])(xb.var)([1.0, 2.0, 3.0, 4.0])
+    np.float32(1.25)
+
+    Source: jax.numpy.var.
+    """
+    return convert_to(_variance(operand, axis, ddof, keepdims), as_float(array_of(operand).dtype), name)
+
+
+@dressed
+def std(operand: Value, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False, name: str | None = None) -> Value:
+    """The square root of xb.var, with the same arguments; `x.std()` of a value.
+
+    Raises: as xb.var.
+
+    >>> import xbuild as xb
+    >>> xb.computation(xb.f32[2, 2])(lambda x: x.std(axis=0))([[1.0, 2.0], [3.0, 8.0]])
+    array([1., 3.], dtype=float32)
+
+    Source: jax.numpy.std.
+    """
+    return convert_to(ops.sqrt(_variance(operand, axis, ddof, keepdims)), as_float(array_of(operand).dtype), name)
+
+
+def _variance(operand: Value, axis: Axis, ddof: int, keepdims: bool) -> Value:
+    """The variance in the type in which it is computed."""
+    shape = array_of(operand)
+    if shape.dtype.kind == "complex":
+        refuse(
+            "element_type_unsupported",
+            f"operand is {shape}: the variance of complex numbers is not defined here",
+            "xb.var(xb.real(x)) + xb.var(xb.imag(x)) is that of jax.numpy",
+        )
+    operand = convert_to(operand, wide(as_float(shape.dtype)))
+    away = subtract(operand, _mean(operand, axis, True))
+    return _mean(ops.multiply(away, away), axis, keepdims, ddof=ddof)

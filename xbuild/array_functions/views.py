@@ -9,9 +9,8 @@ from shape_inference.dims import distinct
 
 from .. import ops
 from ..core.builder import Value
-from ..derived.support.axes import axes_of, axis_of
-from ..derived.support.dressing import dressed
-from .folding import Axis, array_of
+from ..derived.support import axes_of, axis_of, dressed
+from .reductions import Axis, array_of
 
 __all__ = ["expand_dims", "squeeze", "swapaxes"]
 
@@ -40,7 +39,7 @@ def squeeze(operand: Value, axis: Axis = None, *, name: str | None = None) -> Va
 
 @dressed
 def expand_dims(operand: Value, axis: Axis, *, name: str | None = None) -> Value:
-    """The operand with a dimension of extent 1 at the place `axis` of the result, or at several. Records a reshape.
+    """The operand with a dimension of extent 1 at position `axis` of the result, or at several. Records a reshape.
 
     Raises: not_array; dimension_out_of_range; duplicate_dimension.
 
@@ -63,7 +62,7 @@ def expand_dims(operand: Value, axis: Axis, *, name: str | None = None) -> Value
 
 @dressed
 def swapaxes(operand: Value, axis1: int, axis2: int, *, name: str | None = None) -> Value:
-    """The operand with two dimensions exchanged. Records a transpose.
+    """The operand with two dimensions swapped. Records a transpose.
 
     Raises: not_array; dimension_out_of_range.
 

@@ -1,4 +1,4 @@
-"""The static check for deadlock: `check` gives a verdict on programs, `schedule` an order in which they run."""
+"""The static check for deadlock: `check` returns a verdict on programs, `schedule` an order in which they run."""
 
 from .model.verdict import Finding as Finding
 from .model.verdict import Repair as Repair

@@ -1,28 +1,261 @@
-"""The replication analysis for users: which devices hold equal values, for every value of a program."""
+"""`replication`: which devices hold equal values, as data and as text, and why a value may differ.
+
+Sections:
+
+    Reasons: why a value may differ between two devices
+    The table: beside each value the devices that hold equal ones
+    replication: the analysis for users
+"""
 
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from shape_inference import AnyShape, TupleShape, refuse
+from shape_inference.escaping import in_line
+from shape_inference.trees import flatten, paths, unflatten
 
 from ..core.builder import Value
 from ..core.graph import Computation, Instruction, Module, ModuleGroup, module_in
-from ..process.recursion_limit import room_for_calls
+from ..process.limits import room_for_calls
+from ..properties.effects import FOLLOWED, collective_in, spelling
 from ..properties.mesh import mesh_of
 from ..properties.sites import reached
-from .dataflow.agreement import Agreement, Labels, Partitions, grouped
+from ..properties.sources import Callers, Place, deciders, operands_behind, results_behind
+from ..properties.trip_counts import split_carries
 from .dataflow.analysis import Reading
-from .dataflow.promises import has_known_trips, promised
-from .dataflow.recording import Labelled, Recording, recorded, recording
-from .model.program import Extent, program_of
+from .dataflow.promises import has_known_trips, read_promise
+from .dataflow.replication import (
+    Agreement,
+    Labelled,
+    Labels,
+    Partitions,
+    Recording,
+    group_devices,
+    make_recording,
+    record_labels,
+)
+from .model.program import Extent, device_ranges, devices_text, program_of
+
+# ----------------------------------------------------------------------------
+# Reasons: why a value may differ between two devices, as the path back to an instruction that differs by itself
+
+MOST_SEEN = 10_000  # values of the search
+
+_SOURCES = {
+    "parameter": "each device gets its own",
+    "replica_id": "the replica of the device",
+    "partition_id": "the partition of the device",
+    "infeed": "each device is fed its own items",
+    "rng": "each device draws its own",
+    "rng_get_and_update_state": "each device has its own state",
+    "recv": "each device receives its own",
+    "recv_done": "each device receives its own",
+    "custom_call": "it reaches outside of the program",
+}
+
+
+@define(eq=False)
+class Reasons:
+    """Paths back from values of one program, along values that may differ between two devices."""
+
+    values: Replication
+    entry: Computation
+    a: int
+    b: int
+    _callers: Callers = field(factory=Callers, init=False)
+    _homes: dict[Instruction, Computation] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._callers.enter(reached(self.entry))
+        for computation in reached(self.entry):
+            for instruction in computation.instructions:
+                self._homes.setdefault(instruction, computation)
+
+    def path_back(self, place: Place) -> list[Place]:
+        """The shortest path back to a value that differs by itself; otherwise to one whose operands do not differ."""
+        predecessor: dict[Place, Place | None] = {place: None}
+        waiting = deque([place])
+        end = place
+        while waiting and len(predecessor) < MOST_SEEN:
+            here = waiting.popleft()
+            behind = [each for each in dict.fromkeys(self._sources(*here)) if self.differs(*each)]
+            if self._is_source(here[0]):
+                return _trace_path(predecessor, here)
+            if not behind and end == place:
+                end = here
+            for each in behind:
+                if each not in predecessor:
+                    predecessor[each] = here
+                    waiting.append(each)
+        return _trace_path(predecessor, end)
+
+    def _is_source(self, value: Instruction) -> bool:
+        return value.opcode in _SOURCES and (value.opcode != "parameter" or self._homes[value] is self.entry)
+
+    def differs(self, instruction: Instruction, leaf: tuple[int, ...]) -> bool:
+        """Whether the two devices may hold different values of an instruction or a leaf of it."""
+        try:
+            groups = self.values.groups(instruction, leaf)
+        except KeyError:
+            return False
+        return not any(self.a in group and self.b in group for group in groups)
+
+    def _sources(self, value: Instruction, leaf: tuple[int, ...]) -> Iterator[Place]:
+        """The values that a value or leaf is computed from; then those that decide the loops and branches around it."""
+        if value.opcode == "parameter":
+            yield from self._callers.given(value, leaf)
+        elif value.opcode in FOLLOWED:
+            yield from _decision_sources(value)
+            yield from results_behind(value, leaf)
+        elif value.opcode not in _SOURCES:
+            yield from operands_behind(value, leaf)
+        yield from self._deciders(value)
+
+    def _deciders(self, value: Instruction) -> Iterator[Place]:
+        """The predicates, indices and scan inputs of the loops and branches around a value."""
+        seen: set[Instruction] = set()
+        stack = [value]
+        while stack:
+            for caller, _ in self._callers.sites.get(self._homes[stack.pop()], ()):
+                if caller not in seen:
+                    seen.add(caller)
+                    stack.append(caller)
+                    yield from _decision_sources(caller)
+
+
+def _trace_path(predecessor: Mapping[Place, Place | None], end: Place) -> list[Place]:
+    found: list[Place] = []
+    place: Place | None = end
+    while place is not None:
+        found.append(place)
+        place = predecessor[place]
+    return found[::-1]
+
+
+def _decision_sources(unit: Instruction) -> Iterator[Place]:
+    yield from deciders(unit)
+    if unit.opcode == "scan":
+        yield from ((operand, ()) for operand in split_carries(unit, unit.operands)[0])
+
+
+def reason_text(values: Replication, value: Instruction, leaf: tuple[int, ...]) -> str:
+    """The text of `Replication.why`."""
+    groups = values.groups(value, leaf)
+    name = f"{in_line(value.name)}{''.join(f'{{{n}}}' for n in leaf)}"
+    if len(groups) == 1:
+        return f"{name} is equal on all devices, in every run"
+    a, b = groups[0][0], groups[1][0]
+    part = next(each for each in values.parts if value in each.labels)
+    if b not in part.devices:
+        return f"{name} belongs to several programs, which are not compared"
+    reasons = Reasons(values, part.module.entry, a, b)
+    path_back = reasons.path_back((value, _leaf_that_differs(values, value, leaf, a, b)))
+    width = max(len(_place_name(place)) for place in path_back)
+    lines = [f"  {_place_name(place):{width}}  {_operation_text(place[0])}" for place in path_back[:-1]]
+    lines.append(
+        f"  {_place_name(path_back[-1]):{width}}  {_operation_text(path_back[-1][0])}: {_cause_text(path_back[-1][0])}"
+    )
+    return "\n".join([f"{name} may differ between devices {a} and {b}", *lines])
+
+
+def _leaf_that_differs(
+    values: Replication, value: Instruction, leaf: tuple[int, ...], a: int, b: int
+) -> tuple[int, ...]:
+    shape = value.shape
+    for number in leaf:
+        shape = shape.elements[number]  # type: ignore[union-attr]
+    while isinstance(shape, TupleShape):
+        for number, each in enumerate(shape.elements):
+            if not any(a in group and b in group for group in values.groups(value, (*leaf, number))):
+                leaf, shape = (*leaf, number), each
+                break
+        else:
+            return leaf
+    return leaf
+
+
+def _place_name(place: Place) -> str:
+    leaf = "{" + ",".join(map(str, place[1])) + "}" if place[1] else ""
+    return f"{in_line(place[0].name)}{leaf}"
+
+
+def _operation_text(value: Instruction) -> str:
+    operands = ", ".join(in_line(operand.name) for operand in value.operands[:4])
+    more = ", ..." if len(value.operands) > 4 else ""
+    inside = str(value.attributes.number) if value.opcode == "parameter" else operands + more
+    return f"{spelling(value.opcode)}({inside})"
+
+
+def _cause_text(source: Instruction) -> str:
+    if source.opcode in _SOURCES:
+        return _SOURCES[source.opcode]
+    if collective_in(source) is not None:
+        return "these devices get different parts of it, or are in groups whose operands may differ"
+    return "nothing shows that it is equal"
+
+
+# ----------------------------------------------------------------------------
+# The table: beside each value the devices that hold equal ones
+
+MOST_GROUPS = 8  # groups that are written out
+DeviceGroups = tuple[tuple[int, ...], ...]
+
+
+def replication_text(values: Replication) -> str:
+    """A table for each computation, the entry first."""
+    return "\n\n".join("\n".join(_lines(values, number)) for number in range(len(values.parts)))
+
+
+def _lines(values: Replication, number: int) -> Iterator[str]:
+    part = values.parts[number]
+    yield f"replication of {part.module.name}, on {devices_text(part.devices)}"
+    for computation in reversed(reached(part.module.entry)):
+        known = [instruction for instruction in computation.instructions if instruction in part.labels]
+        if known:
+            yield f"\n{'ENTRY ' * (computation is part.module.entry)}{in_line(computation.name)}"
+            yield from _value_rows(values, known)
+
+
+def _value_rows(values: Replication, known: Sequence[Instruction]) -> Iterator[str]:
+    names, shapes = ([in_line(str(getattr(i, key))) for i in known] for key in ("name", "shape"))
+    first, second = (min(max(map(len, column)), 40) for column in (names, shapes))
+    for instruction, name, shape in zip(known, names, shapes, strict=True):
+        yield f"  {name:{first}}  {shape:{second}}  {value_text(values, instruction)}"
+
+
+def value_text(values: Replication, instruction: Instruction) -> str:
+    """`equal on all`, or leaf by leaf if the leaves differ."""
+    leaves = [path for path, _ in paths(instruction.shape)]
+    found = [groups_text(values.groups(instruction, leaf)) for leaf in leaves]
+    if len({*found}) <= 1:
+        return found[0] if found else "empty"
+    return ", ".join(f"{{{','.join(map(str, leaf))}}} {text}" for leaf, text in zip(leaves, found, strict=True))
+
+
+@functools.lru_cache(maxsize=256)
+def groups_text(groups: DeviceGroups) -> str:
+    """`equal on all`, `equal within {0,1} {2,3}`, `may differ`."""
+    if len(groups) == 1:
+        return "equal on all"
+    several = [group for group in groups if len(group) > 1]
+    if not several:
+        return "may differ"
+    shown = " ".join(f"{{{','.join(device_ranges(group))}}}" for group in several[:MOST_GROUPS])
+    more = f" and {len(several) - MOST_GROUPS} more groups" if len(several) > MOST_GROUPS else ""
+    return f"equal within {shown}{more}"
+
+
+# ----------------------------------------------------------------------------
+# replication: the analysis for users
 
 Groups: TypeAlias = tuple[tuple[int, ...], ...]
-Given: TypeAlias = Mapping[int, bool | Sequence[bool]]
+ReplicatedParameters: TypeAlias = Mapping[int, bool | Sequence[bool]]
 ACROSS = ("devices", "replicas", "partitions")
 
 
@@ -33,26 +266,28 @@ class _Part:
     module: Module
     devices: tuple[int, ...]
     grid: Extent
-    found: Labelled
+    labels: Labelled
     _known: dict[tuple[int, ...], Groups] = field(factory=dict, init=False)
 
     def values(self) -> Iterator[tuple[Computation, Instruction]]:
-        """The instructions of which something is known, with their computations, the entry first."""
+        """The instructions with known facts, with their computations, the entry first."""
         for computation in reversed(reached(self.module.entry)):
-            yield from ((computation, each) for each in computation.instructions if each in self.found)
+            yield from (
+                (computation, instruction) for instruction in computation.instructions if instruction in self.labels
+            )
 
     def groups(self, rows: Sequence[Labels]) -> Groups:
-        """The devices that agree on all of some leaves; found once for leaves that are alike."""
+        """The devices that agree on all of some leaves; computed once for leaves with equal labels."""
         key = tuple(map(id, rows))
         if key not in self._known:
             marks = [*zip(*rows, strict=True)] or [()] * len(self.devices)
-            self._known[key] = grouped(Partitions(len(self.devices)).by(marks), self.devices)
+            self._known[key] = group_devices(Partitions(len(self.devices)).group_by(marks), self.devices)
         return self._known[key]
 
 
 @frozen(eq=False, repr=False)
 class Replication:
-    """The groups of devices that hold equal values in every run, for every value of a program; `str` is a table.
+    """The groups of devices that hold equal values in every run, for every value of a program; `str` returns a table.
 
     Devices of one group execute an instruction equally often, with equal values each time. The values of devices of
     different groups may differ.
@@ -63,11 +298,10 @@ class Replication:
     def groups(self, value: Instruction | Value | str, leaf: Sequence[int] = ()) -> Groups:
         """The groups of devices that hold equal values of an instruction, or of one leaf of its tuple.
 
-        `leaf` is a path into the tuple, as XLA's ShapeIndex; where it leads to a tuple, all its leaves are
-        compared. Each device that runs the program is in one group.
-        A value may be named (`body/add.3` where several have the name).
-        Raises KeyError for an instruction that is none of the program, or whose value no device has by itself (one
-        that a reduction applies), IndexError for a leaf that is not there.
+        `leaf` is a path into the tuple, as XLA's ShapeIndex; if it leads to a tuple, all its leaves are compared. Each
+        device that runs the program is in one group. A value may be given by name (`body/add.3` if several have it).
+        Raises KeyError for an instruction that is not in the program, or whose value no device holds by itself (one
+        that a reduction applies), IndexError for a leaf that does not exist.
 
         >>> import xbuild as xb
         >>> total = xb.computation(xb.f32[2])(lambda x: xb.all_reduce(x, xb.add, replica_groups=[[0, 1], [2, 3]]))
@@ -77,15 +311,15 @@ class Replication:
         instruction = self._instruction(value)
         begin, shape = 0, instruction.shape
         for number in leaf:
-            begin, shape = _below(instruction, shape, leaf, number, begin)
+            begin, shape = _descend(instruction, shape, leaf, number, begin)
         parts = self._parts(instruction)
-        found = [part.groups(part.found[instruction][begin : begin + leaves_of(shape)]) for part in parts]
+        found = [part.groups(part.labels[instruction][begin : begin + len(flatten(shape))]) for part in parts]
         return found[0] if len(found) == 1 else tuple(group for groups in found for group in groups)
 
     def is_replicated(
         self, value: Instruction | Value | str, leaf: Sequence[int] = (), *, across: str = "devices"
     ) -> bool:
-        """Whether all devices hold equal values; across replicas (of each partition), or partitions (of each replica).
+        """Whether all devices hold equal values; or all replicas of each partition, or all partitions of each replica.
 
         >>> import xbuild as xb
         >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
@@ -95,7 +329,7 @@ class Replication:
         (False, True)
         """
         if across not in ACROSS:
-            raise ValueError(f"across is {across!r}, and one of {', '.join(ACROSS)} is wanted")
+            raise ValueError(f"across is {across!r}; expected one of {', '.join(ACROSS)}")
         together: dict[int, set[int]] = {}
         for n, group in enumerate(self.groups(value, leaf)):
             for device in group:
@@ -105,7 +339,7 @@ class Replication:
         return all(len(found) == 1 for found in together.values())
 
     def why(self, value: Instruction | Value | str, leaf: Sequence[int] = ()) -> str:
-        """Whether a value is equal on all devices; where it may differ, the path back to where the difference begins.
+        """Whether a value is equal on all devices; if it may differ, the path back to where the difference begins.
 
         Raises as `groups` does.
 
@@ -114,14 +348,13 @@ class Replication:
         >>> print(xb.replication(xb.Module("scaled", scaled, num_replicas=2)).why(scaled.root))
         multiply.6 may differ between devices 0 and 1
           multiply.6   multiply(all-reduce.5, parameter.1)
-          parameter.1  parameter(0): each device is given its own
+          parameter.1  parameter(0): each device gets its own
         """
-        from .replication_reasons import reason_text
 
         return reason_text(self, self._instruction(value), tuple(leaf))
 
     def counts(self) -> dict[Instruction, int]:
-        """Into how many groups of equal values the devices fall, for each value: data to lay over a picture.
+        """The number of groups of devices with equal values, for each value: data to show in a picture.
 
         >>> import xbuild as xb
         >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
@@ -136,7 +369,7 @@ class Replication:
         return {each: len(self.groups(each)) for each in self.values()}
 
     def values(self) -> Iterator[Instruction]:
-        """The instructions of which something is known, computation by computation."""
+        """The instructions with known facts, computation by computation."""
         for part in self.parts:
             for _, each in part.values():
                 yield each
@@ -155,51 +388,46 @@ class Replication:
         raise KeyError(f"replication: {value!r}: {what}")
 
     def _parts(self, instruction: Instruction) -> list[_Part]:
-        found = [part for part in self.parts if instruction in part.found]
+        found = [part for part in self.parts if instruction in part.labels]
         if not found:
             raise KeyError(f"replication: {instruction.name!r}: {_ABSENT}")
         return found
 
     def __str__(self) -> str:
-        from .replication_text import replication_text
 
         return replication_text(self)
 
     __repr__ = __str__
 
 
-_ABSENT = "no such instruction is run as a part of the program"
+_ABSENT = "the program runs no such instruction"
 
 
-def leaves_of(shape: AnyShape) -> int:
-    return sum(map(leaves_of, shape.elements)) if isinstance(shape, TupleShape) else 1
-
-
-def _below(
+def _descend(
     instruction: Instruction, shape: AnyShape, leaf: Sequence[int], number: int, begin: int
 ) -> tuple[int, AnyShape]:
     if not isinstance(shape, TupleShape) or not 0 <= number < len(shape.elements):
         place = f"{{{','.join(map(str, leaf))}}}"
         raise IndexError(f"replication: {instruction.name} is {instruction.shape}, which has no leaf {place}")
-    return begin + sum(map(leaves_of, shape.elements[:number])), shape.elements[number]
+    return begin + len(flatten(shape.elements[:number])), shape.elements[number]
 
 
 def replication(
-    program: Module | ModuleGroup, replicated: Given | None = None, *, annotations: bool = True
+    program: Module | ModuleGroup, replicated: ReplicatedParameters | None = None, *, annotations: bool = True
 ) -> Replication:
     """Which devices hold equal values in every run, for each leaf of each value of a program.
 
-    Values are equal that are constants, that one op computes from equal values, and that a collective gives to members
-    of one group, or to groups that bring equal operands. Values that follow from device ids alone are compared by
-    evaluation. Inside a loop or a branch, devices are compared that execute the instruction equally often. Each module
-    of a group is analysed by itself.
+    Equal values are constants, results that one op computes from equal values, and results that a collective returns to
+    members of one group, or to groups with equal operands. Values that follow from device ids only are evaluated and
+    compared. Inside a loop or a branch, only devices that execute the instruction equally often are compared. Each
+    module of a group is analysed separately.
 
-    `replicated` says which parameters come equal on all devices: by number, all of it or leaf by leaf. `annotations`
-    takes for true what the program promises: `parameter_replication` (of each leaf, between replicas), `sharding` of
-    parameters and infeeds (between partitions), types of parameters on a mesh, `known_trip_count` of loops. `xb.check`
-    decides about deadlocks by no promise.
-    Raises XbuildError (invalid_attribute) where `replicated` names a parameter or leaves that are not there, TypeError
-    where the program is none.
+    `replicated` says which parameters are equal on all devices: by number, all of it or leaf by leaf. With
+    `annotations`, the promises of the program count: `parameter_replication` (of each leaf, between replicas),
+    `sharding` of parameters and infeeds (between partitions), types of parameters on a mesh, `known_trip_count` of
+    loops. `xb.check` relies on no promise.
+    Raises XbuildError (invalid_attribute) if `replicated` names a parameter or leaves that do not exist, TypeError for
+    anything that is not a program.
 
     >>> import xbuild as xb
     >>> f = xb.computation(xb.f32[2], xb.f32[2])(lambda x, w: xb.cross_replica_sum(x) * w)
@@ -214,55 +442,56 @@ def replication(
 
     Source: XLA, HloReplicationAnalysis.
     """
-    whole = program_of(module_in(program)).freed()
-    with room_for_calls({each.module.entry for each in whole.classes}):
+    program_of_devices = program_of(module_in(program)).without_orders()
+    with room_for_calls({device_class.module.entry for device_class in program_of_devices.classes}):
         parts = [
             _Part(
-                each.module,
-                each.devices,
-                whole.grid,
-                _found(each.module, each.devices, whole.grid, replicated or {}, annotations),
+                device_class.module,
+                device_class.devices,
+                program_of_devices.grid,
+                _analyse_module(
+                    device_class.module, device_class.devices, program_of_devices.grid, replicated or {}, annotations
+                ),
             )
-            for each in whole.classes
+            for device_class in program_of_devices.classes
         ]
     return Replication(tuple(parts))
 
 
-def _found(module: Module, devices: tuple[int, ...], grid: Extent, replicated: Given, annotations: bool) -> Labelled:
+def _analyse_module(
+    module: Module, devices: tuple[int, ...], grid: Extent, replicated: ReplicatedParameters, annotations: bool
+) -> Labelled:
     known: dict[str, Any] = {}
     if annotations:
         mesh = mesh_of(module)
-        known = {"has_equal_trips": has_known_trips, "promised": functools.partial(promised, mesh=mesh)}
-    walk = recording(devices, grid, **known)
-    _check_given(module, replicated)
-    parameters = [_parameter(walk, each, replicated) for each in module.entry.parameters]
-    found = recorded(walk, module, parameters)
-    return found or dict(_nothing(module.entry, walk.partitions.nowhere))
+        known = {"has_equal_trips": has_known_trips, "promised": functools.partial(read_promise, mesh=mesh)}
+    walk = make_recording(devices, grid, **known)
+    _check_replicated(module, replicated)
+    parameters = [_parameter(walk, parameter, replicated) for parameter in module.entry.parameters]
+    found = record_labels(walk, module, parameters)
+    return found or dict(_no_facts(module.entry, walk.partitions.nowhere))
 
 
-def _nothing(entry: Computation, nowhere: Labels) -> Iterator[tuple[Instruction, list[Labels]]]:
+def _no_facts(entry: Computation, nowhere: Labels) -> Iterator[tuple[Instruction, list[Labels]]]:
     """The result for a program that is too large: all values may differ."""
     for computation in reached(entry):
-        yield from ((each, [nowhere] * leaves_of(each.shape)) for each in computation.instructions)
+        yield from (
+            (instruction, [nowhere] * len(flatten(instruction.shape))) for instruction in computation.instructions
+        )
 
 
-def _parameter(walk: Recording, parameter: Instruction, replicated: Given) -> Reading:
+def _parameter(walk: Recording, parameter: Instruction, replicated: ReplicatedParameters) -> Reading:
     number = parameter.attributes.number
     if number not in replicated:
         found = walk.promised(walk, parameter)
-        return walk.spread(walk.nowhere, parameter.shape) if found is None else found
+        return walk.fill_shape(walk.nowhere, parameter.shape) if found is None else found
     flags = replicated[number]
-    left = iter([flags] * leaves_of(parameter.shape) if isinstance(flags, bool) else flags)
-    return _given(walk, parameter.shape, left)
+    leaves = [flags] * len(flatten(parameter.shape)) if isinstance(flags, bool) else flags
+    labels = [walk.partitions.everywhere if flag else walk.partitions.nowhere for flag in leaves]
+    return unflatten(parameter.shape, map(Agreement, labels))
 
 
-def _given(walk: Recording, shape: AnyShape, flags: Iterator[bool]) -> Reading:
-    if isinstance(shape, TupleShape):
-        return tuple(_given(walk, each, flags) for each in shape.elements)
-    return Agreement(walk.partitions.everywhere if next(flags) else walk.partitions.nowhere)
-
-
-def _check_given(module: Module, replicated: Given) -> None:
+def _check_replicated(module: Module, replicated: ReplicatedParameters) -> None:
     parameters = module.entry.parameters
     for number, flags in replicated.items():
         if number not in range(len(parameters)):
@@ -270,10 +499,10 @@ def _check_given(module: Module, replicated: Given) -> None:
             refuse(
                 "invalid_attribute", f"replication: replicated names parameter {number}, and {module.name} has {count}"
             )
-        leaves = leaves_of(parameters[number].shape)
+        leaves = len(flatten(parameters[number].shape))
         if not isinstance(flags, bool) and len(flags) != leaves:
             refuse(
                 "invalid_attribute",
-                f"replication: replicated says of parameter {number} ({parameters[number].name}) {len(flags)} leaves, "
-                f"and {parameters[number].shape} has {leaves}",
+                f"replication: replicated lists {len(flags)} leaves for parameter {number} "
+                f"({parameters[number].name}), and {parameters[number].shape} has {leaves}",
             )

@@ -1,43 +1,76 @@
-"""`check` and `schedule`: the stages of the static check, called in order, and the verdict made of their findings."""
+"""`check` and `schedule`: the stages of the static check, called in order, and the verdict from their findings.
+
+Sections:
+
+    check and schedule: the stages in order, and the verdict
+    Programs with too many sites: each computation is read once
+    One order for all devices of one program
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Sized
-from typing import Any
+import functools
+import heapq
+import operator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Sized
+from typing import Any, TypeAlias
 
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 
 from shape_inference.escaping import Harmless
 
-from ..core.graph import Computation, Module, ModuleGroup
-from ..process.deadline import DeadlineError, within
-from ..process.gc_pause import no_collection
-from ..process.recursion_limit import room_for_calls
-from ..properties.effects import communicates, notable
-from ..properties.loops import never_ends
-from ..properties.partitioning import annotated_devices, not_partitioned
-from ..properties.sites import Site, collectives_of, feeds_of, reached, transfers_of
+from ..core.graph import Computation, Instruction, Module, ModuleGroup
+from ..process.limits import DeadlineError, no_collection, room_for_calls, within
+from ..process.progress import during
+from ..properties.effects import (
+    PLAIN_CALLS,
+    TRANSFERS,
+    UNITS,
+    Path,
+    communicates,
+    communicates_itself,
+    is_debug_print,
+    notable,
+    start_of,
+)
+from ..properties.sites import (
+    MOST_PLACES,
+    Site,
+    collectives_of,
+    feeds_of,
+    is_followed,
+    places_of,
+    reached,
+    sites_of,
+    transfers_of,
+)
+from ..properties.trip_counts import never_ends
+from ..properties.waiting import KINDS, sequences_of
 from ..running import one_evaluator
-from .common_order import in_common_order
+from ..sharding.unpartitioned import annotated_devices, not_partitioned
+from .dataflow.analysis import Leaf
 from .dataflow.decisions import Decisions
-from .deadlock.level_run import Context
-from .deadlock.levels import LevelStage
+from .dataflow.promises import declared_types
+from .dataflow.replication import ReplicationAnalysis, analyse, varies
+from .deadlock.level_run import FIRST, RANK, LevelContext
+from .deadlock.levels import LevelStage, OrderConflict
 from .deadlock.repair import find_repair, most_tries
-from .declared_types import declared_types
 from .model.describe import finding
-from .model.program import Program, Schedule, devices_text, program_of, runnable
-from .model.verdict import CheckArguments, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
-from .scenarios import conclude
+from .model.program import GridProgram, Order, Orders, Schedule, as_program, devices_text, program_of
+from .model.verdict import CheckArguments, Finding, Repair, Scope, Verdict, VerdictKind
+from .scenarios import conclude, external_wait_findings
 from .structure.collective_matching import collective_faults, collective_identities
 from .structure.structure import structure_faults
 from .structure.transfers import match_transfers
-from .summary import is_summarised, summary_verdict, unfinished_verdict
+
+# ----------------------------------------------------------------------------
+# check and schedule: the stages in order, and the verdict
 
 MOST_BUFFERS = 4
 
 
 class ScheduleError(Harmless, ValueError):
-    """No order lets these programs run; `verdict` says why."""
+    """These programs run in no order; `verdict` says why."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(str(verdict))
@@ -54,12 +87,13 @@ def check(
 ) -> Verdict:
     """Whether a program may deadlock, before it runs: ok, error (its structure is wrong), deadlock, depends (on data).
 
-    A schedule binds where the module is scheduled, or one is given: for each device its instructions (or their names)
-    in order, or such an order by computation. Without one any order is legal that keeps dependencies, and one that runs
-    is looked for. `send_buffers` is how many sends of a channel go on before their recvs are posted. `infeed` says for
-    each device how many items it gets. A Computation is the program of one device. After `max_seconds` the verdict is
-    depends, and says that time was over.
-    Raises KeyError where a schedule names what is not there, TypeError where the program is none.
+    A schedule binds if the module is scheduled, or if one is given: for each device its instructions (or their names)
+    in order, or such an order by computation. Without one, any order that keeps dependencies is legal, and the check
+    searches for one that runs. `send_buffers` is how many sends of a channel complete before their recvs are posted.
+    `infeed` states how many items each device gets. A Computation is the program of one device. After `max_seconds` the
+    verdict is `depends`, and says that time ran out.
+    Raises KeyError if a schedule names a device or instruction that does not exist, TypeError for anything that is not
+    a program.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
@@ -68,67 +102,79 @@ def check(
 
     Source: Operation Semantics, Send (scheduling of channel instructions).
     """
-    asked = CheckArguments(program_of(runnable(program), schedule), send_buffers, _counts(infeed))
-    with no_collection(), room_for_calls({each.module.entry for each in asked.program.classes}):
+    arguments = CheckArguments(program_of(as_program(program), schedule), send_buffers, _infeed_counts(infeed))
+    with no_collection(), room_for_calls({device_class.module.entry for device_class in arguments.program.classes}):
         try:
-            with within(max_seconds):
-                return evolve(_verdict(asked), asked=asked, notes=_notes(asked.program))
+            with within(max_seconds), during("checking the program"):
+                return evolve(_verdict(arguments), asked=arguments, notes=_notes(arguments.program))
         except DeadlineError:
             if max_seconds is None:  # the deadline is that of a caller
                 raise
-            return evolve(unfinished_verdict(asked.program, max_seconds), asked=asked)
+            return evolve(unfinished_verdict(arguments.program, max_seconds), asked=arguments)
 
 
-def _notes(program: Program) -> tuple[str, ...]:
-    """What the verdict does not look at: collectives that are still to be inserted, trips of loops without an end."""
-    modules = dict.fromkeys(each.module for each in program.classes)
-    told = [note for module in modules if (note := not_partitioned(module, "checked"))]
-    return (*told, *dict.fromkeys(note for module in modules for note in _endless(module)))
+def _notes(program: GridProgram) -> tuple[str, ...]:
+    """What the verdict does not cover: collectives that are yet to be inserted, trips of endless loops, prints."""
+    modules = dict.fromkeys(device_class.module for device_class in program.classes)
+    notes = [note for module in modules if (note := not_partitioned(module, "checked"))]
+    more = (note for module in modules for note in (*_endless_loops(module), *_debug_prints(program, module)))
+    return (*notes, *dict.fromkeys(more))
 
 
-def _is_unpartitioned(program: Program) -> bool:
-    return any(annotated_devices(each.module) for each in program.classes)
+def _is_unpartitioned(program: GridProgram) -> bool:
+    return any(annotated_devices(device_class.module) for device_class in program.classes)
 
 
-def _endless(module: Module) -> Iterator[str]:
+def _debug_prints(program: GridProgram, module: Module) -> Iterator[str]:
+    """A note on the debugging prints of a program of several devices."""
+    if len(program.devices) < 2 or not any(map(communicates, reached(module.entry))):
+        return
+    computations = reached(module.entry)
+    prints = [each.name for computation in computations for each in notable(computation) if is_debug_print(each)]
+    if prints:
+        names = prints[0] if len(prints) == 1 else f"{prints[0]} and {len(prints) - 1} more"
+        yield f"the verdict assumes that the host returns from {names} (jax.debug)"
+
+
+def _endless_loops(module: Module) -> Iterator[str]:
     for computation in reached(module.entry):
-        for each in notable(computation):
-            if never_ends(each) and any(map(communicates, each.called)):
-                yield f"while {each.name} never ends, as its condition is constant: what is said is of one trip of it"
+        for instruction in notable(computation):
+            if never_ends(instruction) and any(map(communicates, instruction.called)):
+                name = instruction.name
+                yield f"while {name} never ends, since its condition is constant; the verdict covers one trip of it"
 
 
 @one_evaluator()
-def _verdict(asked: CheckArguments) -> Verdict:
-    context = context_of(asked)
+def _verdict(arguments: CheckArguments) -> Verdict:
+    context = context_of(arguments)
     if isinstance(context, Verdict):
         return context
-    return summary_verdict(context) if is_summarised(asked.program) else _Check(context).verdict()
+    return summary_verdict(context) if has_too_many_sites(arguments.program) else _Check(context).verdict()
 
 
-def context_of(asked: CheckArguments) -> Context | Verdict:
-    """What the stages after the structural ones read: channels and identities; the verdict where these find faults."""
-    whole = asked.program
-    faults = structure_faults(whole)
+def context_of(arguments: CheckArguments) -> LevelContext | Verdict:
+    """What later stages read: channels and identities; the verdict if the structural stages find faults."""
+    program = arguments.program
+    faults = structure_faults(program)
     if faults:
         return Verdict("error", "given" if all(f.kind == "bad_schedule" for f in faults) else "every", tuple(faults))
-    found, faults = match_transfers(whole)
-    identity = collective_identities(whole)
-    faults += collective_faults(whole, identity, Decisions(whole).runs)
-    faults = faults or declared_types(whole)
+    found, faults = match_transfers(program)
+    identity = collective_identities(program)
+    faults += collective_faults(program, identity, Decisions(program).runs)
+    faults = faults or declared_types(program)
     if faults:
         return Verdict("error", "every", tuple(faults))
-    return Context(whole, found, identity, asked.send_buffers, asked.infeed)
+    return LevelContext(program, found, identity, arguments.send_buffers, arguments.infeed)
 
 
 def schedule(program: Computation | Module | ModuleGroup) -> Mapping[int, Order]:
-    """For each device an order of its instructions that runs to the end; the recorded one where that does.
+    """For each device an order of its instructions that runs to the end; the recorded one if it does. Raises
+    ScheduleError if no order does.
 
-    Raises ScheduleError where there is none.
-
-    >>> import xbuild as xb
-    >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
-    >>> [i.name for i in xb.schedule(xb.Module("total", total, num_replicas=2))[1]]
-    ['parameter.1', 'all-reduce.5']
+        >>> import xbuild as xb
+        >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
+        >>> [i.name for i in xb.schedule(xb.Module("total", total, num_replicas=2))[1]]
+        ['parameter.1', 'all-reduce.5']
     """
     verdict = check(program)
     if verdict.refused:
@@ -136,7 +182,7 @@ def schedule(program: Computation | Module | ModuleGroup) -> Mapping[int, Order]
     return verdict.schedule
 
 
-def _counts(infeed: Mapping[int, Any] | Sequence[Any] | None) -> dict[int, int] | None:
+def _infeed_counts(infeed: Mapping[int, Any] | Sequence[Any] | None) -> dict[int, int] | None:
     if infeed is None:
         return None
     items = infeed.items() if isinstance(infeed, Mapping) else enumerate(infeed)
@@ -147,20 +193,22 @@ def _counts(infeed: Mapping[int, Any] | Sequence[Any] | None) -> dict[int, int] 
 class _Check:
     """The stages after the structural ones, for programs without structural faults."""
 
-    context: Context
+    context: LevelContext
 
     def verdict(self) -> Verdict:
         levels = self._examine(self.context.program)
-        if levels.recorder.torn is not None:
-            levels = self._in_recorded_order(levels)
-        concluded = conclude(self.context, levels)
+        conflict = levels.recorder.find_conflict()
+        if conflict is not None:
+            levels = self._without_conflict(levels, conflict)
+        with during("simulating choices of the data"):
+            concluded = conclude(self.context, levels)
         if concluded.kind == "deadlock" and not concluded.is_simulated:
             return self._refused(levels)
         found = self._verdict(levels, concluded.kind, concluded.findings, concluded.orders)
         found = found if concluded.may_end else evolve(found, summary="")
         return in_common_order(found, self.context.program, self._runs)
 
-    def _runs(self, program: Program) -> bool:
+    def _runs(self, program: GridProgram) -> bool:
         """Whether a program whose orders are given runs to its end with all data."""
         levels = self._examine(program)
         return not levels.stuck and conclude(evolve(self.context, program=program), levels).kind == "ok"
@@ -183,32 +231,49 @@ class _Check:
             reordered=orders,
         )
 
-    def _examine(self, program: Program, send_buffers: float | None = None) -> LevelStage:
+    def _examine(self, program: GridProgram, send_buffers: float | None = None) -> LevelStage:
         buffers = self.context.send_buffers if send_buffers is None else send_buffers
-        return LevelStage(evolve(self.context, program=program, send_buffers=buffers), Decisions(program))
+        with during("running all devices level by level"):
+            return LevelStage(evolve(self.context, program=program, send_buffers=buffers), Decisions(program))
 
-    def _in_recorded_order(self, torn: LevelStage) -> LevelStage:
-        """The levels in the recorded order, or with moves in it, where the order found leaves and reenters a call."""
-        program = self.context.program.ordered({})
+    def _without_conflict(self, levels: LevelStage, conflict: OrderConflict) -> LevelStage:
+        """The levels in orders that each computation can have: those that were found, the recorded, or repaired ones.
+
+        Where none runs, the levels with the conflict as a finding.
+        """
+        program = self.context.program.with_orders({})
+        if conflict.shared is not None:
+            found = self._examine(self.context.program.with_orders(levels.recorder.orders()))
+            if not found.stuck:
+                return found
         recorded = self._examine(program)
         if not recorded.stuck:
             return recorded
-        mended = find_repair(program, recorded, torn, self._examine)
-        if mended is not None:
-            return self._examine(self.context.program.ordered(mended.orders))
-        call = torn.recorder.torn
-        assert call is not None
-        site = Site((), call)
-        torn.found.append(
-            finding(
+        repair = find_repair(program, recorded, levels, self._examine)
+        if repair is not None:
+            return self._examine(self.context.program.with_orders(repair.orders))
+        levels.found.append(self._conflict_finding(conflict))
+        return levels
+
+    def _conflict_finding(self, conflict: OrderConflict) -> Finding:
+        devices = self.context.program.devices
+        if conflict.call is not None:
+            name = conflict.call.name
+            return finding(
                 "companion_conflict",
-                f"{call.name} would have to be left and entered again: what it calls and what stands around it "
-                "wait for each other by turns",
-                (self.context.program.devices, site),
-                repair_text=f"inline what {call.name} calls",
+                f"{name} would have to be left and entered again: its callee and the computation around it wait for "
+                "each other alternately",
+                (devices, Site((), conflict.call)),
+                repair_text=f"inline what {name} calls",
             )
+        assert conflict.shared is not None
+        name = conflict.shared.name
+        return finding(
+            "companion_conflict",
+            f"computation {name} would have to run in one order where it is called first, and in another order later",
+            (devices, Site((), conflict.shared.root)),
+            repair_text=f"give each call of {name} a computation of its own",
         )
-        return torn
 
     def _scope(self, levels: LevelStage) -> Scope:
         if levels.is_forced:
@@ -218,32 +283,32 @@ class _Check:
     def _refused(self, levels: LevelStage) -> Verdict:
         program = self.context.program
         scope: Scope = "every"
-        mended: Repair | None = None
-        if any(each.given for each in program.classes):
-            free = self._examine(program.freed())
+        repair: Repair | None = None
+        if any(device_class.given for device_class in program.classes):
+            free = self._examine(program.without_orders())
             scope = "every" if free.stuck and self._is_hopeless(free) else "given"
-            mended = self._confirmed(find_repair(program, levels, free, self._examine))
+            repair = self._confirmed(find_repair(program, levels, free, self._examine))
         first, *rest = levels.found
         deadlocks = [f for f in (first, *rest) if f.cycle or f.blocked]
         return Verdict(
-            "deadlock", scope, (evolve(deadlocks[0], note=self._note(levels)), *deadlocks[1:]), repair=mended
+            "deadlock", scope, (evolve(deadlocks[0], note=self._note(levels)), *deadlocks[1:]), repair=repair
         )
 
     def _is_hopeless(self, free: LevelStage) -> bool:
-        """Whether programs that are stuck in every order stay so in all scenarios."""
+        """Whether programs that are stuck in every order are stuck in all scenarios."""
         return conclude(evolve(self.context, program=free.context.program), free).kind == "deadlock"
 
-    def _confirmed(self, mended: Repair | None) -> Repair | None:
-        """The repair, if the repaired programs end by the scenario stage, too; it sees stops that the levels do not."""
-        if mended is None:
-            return mended
-        program = self.context.program.ordered(mended.orders)
+    def _confirmed(self, repair: Repair | None) -> Repair | None:
+        """The repair, if the repaired programs also end in the scenario stage, which sees more than the levels."""
+        if repair is None:
+            return repair
+        program = self.context.program.with_orders(repair.orders)
         concluded = conclude(evolve(self.context, program=program), self._examine(program))
-        is_mended = concluded.kind != "deadlock" and all(found.cause == "STARVED" for found in concluded.findings)
-        return mended if is_mended or not concluded.is_simulated else None
+        is_repaired = concluded.kind != "deadlock" and all(found.cause == "STARVED" for found in concluded.findings)
+        return repair if is_repaired or not concluded.is_simulated else None
 
     def _note(self, levels: LevelStage) -> str:
-        """The note which capacity of send buffers makes the programs run, if one does."""
+        """The note that states which capacity of send buffers makes the programs run, if one does."""
         kinds = {run.item(place).kind for run in levels.stuck for place in run.blocked()}
         if "send" in kinds and self.context.send_buffers == 0:
             for buffers in range(1, most_tries(levels, MOST_BUFFERS) + 1):
@@ -252,10 +317,11 @@ class _Check:
         return ""
 
 
-def _summary(program: Program, orders: Mapping[int, Orders], scope: Scope) -> str:
-    counts = _counted(program)
+def _summary(program: GridProgram, orders: Mapping[int, Orders], scope: Scope) -> str:
+    counts = _counts_text(program)
     if not counts:
-        return f"no schedule can deadlock: nothing communicates{' yet' * _is_unpartitioned(program)}, so nobody waits"
+        yet = " yet" * _is_unpartitioned(program)
+        return f"no schedule can deadlock: nothing communicates{yet}, so no device can block"
     runs = "run" if len(program.devices) > 1 else "runs"
     have = "have" if len(program.devices) > 1 else "has"
     whose = f"{devices_text(program.devices)} {f'{runs} one program, which has' if program.spmd else have} {counts}"
@@ -267,14 +333,14 @@ def _summary(program: Program, orders: Mapping[int, Orders], scope: Scope) -> st
     order = (
         "the recorded order"
         if not changed
-        else f"an order that was found (not the recorded one on {devices_text(changed)})"
+        else f"a schedule that was found (not the recorded order on {devices_text(changed)})"
     )
     return f"{order} runs to its end: {whose}"
 
 
-def _counted(program: Program) -> str:
+def _counts_text(program: GridProgram) -> str:
     """`2 collectives and 1 channel`"""
-    entries = dict.fromkeys(each.module.entry for each in program.classes)
+    entries = dict.fromkeys(device_class.module.entry for device_class in program.classes)
     channels = {site.channel for entry in entries for site in transfers_of(entry)}
     met = {site.instruction for entry in entries for site in collectives_of(entry)}
     feeds = {site.instruction for entry in entries for site in feeds_of(entry)}
@@ -284,3 +350,215 @@ def _counted(program: Program) -> str:
         if found
     ]
     return " and ".join(parts)
+
+
+# ----------------------------------------------------------------------------
+# Programs with too many sites: each computation is read once
+#
+# One program on all devices runs to its end if all devices take the same branches and trips around communication: each
+# device then reaches the same collectives in the same order. For other programs the verdict is depends.
+
+
+def has_too_many_sites(program: GridProgram) -> bool:
+    """Whether a program has more sites than can be enumerated."""
+    return not all(is_followed(device_class.module.entry) for device_class in program.classes)
+
+
+def summary_verdict(context: LevelContext) -> Verdict:
+    """The verdict: ok if all devices take the same branches and trips whatever the data, else depends."""
+    program = context.program
+    left = (*external_wait_findings(context),) if _is_uniform(program) else (_too_many_places(program),)
+    entries = {device: each.module.entry.instructions for device, each in program.class_of.items()}
+    if left:
+        return Verdict("depends", "given" if program.given else "found", left, entries)
+    whose = f"{devices_text(program.devices)} run one program"
+    return Verdict(
+        "ok",
+        "every",
+        (),
+        entries,
+        summary=f"no schedule can deadlock: {whose}, in which all devices take the same branches and trips "
+        "around collectives",
+    )
+
+
+def unfinished_verdict(program: GridProgram, seconds: float) -> Verdict:
+    """The verdict of a check that reached its time limit."""
+    entries = {device: each.module.entry.instructions for device, each in program.class_of.items()}
+    found = finding(
+        "data_dependent",
+        f"the check did not finish within {seconds:g} seconds",
+        (program.devices, Site((), program.classes[0].module.entry.root)),
+        cause="NOT_ALL_TRIED",
+        cause_text="no deadlock was found by then; the run will show it",
+        repair_text=f"give it more time: max_seconds={max(1, round(seconds * 4))}",
+    )
+    return Verdict("depends", "given" if program.given else "found", (found,), entries)
+
+
+def _is_uniform(program: GridProgram) -> bool:
+    """Whether one program runs on all devices, without transfers, and all devices take the same branches and trips."""
+    if len(program.classes) > 1:
+        return False
+    entry = program.classes[0].module.entry
+    if any(site.instruction.opcode in TRANSFERS for site in sites_of(entry)):
+        return False
+    walk = analyse(_JoinedReplication(varies, program.devices, *program.grid), entry)
+    return not walk.gave_up and all(walk.is_uniform(unit) for unit in _units(entry))
+
+
+def _units(entry: Computation) -> Iterator[Instruction]:
+    """The loops and conditionals that contain communication."""
+    for computation in reached(entry):
+        for instruction in computation.instructions:
+            if instruction.opcode in UNITS and any(map(communicates, instruction.called)):
+                yield instruction
+
+
+@define(eq=False)
+class _JoinedReplication(ReplicationAnalysis):
+    """Replication analysis with one fact for each loop and conditional, joined over all paths that lead to it."""
+
+    def call_context(self, computation: Computation, path: Path) -> Hashable:
+        return ()
+
+    def decide(self, instruction: Instruction, path: Path, leaf: Leaf) -> None:
+        super().decide(instruction, (), leaf)
+
+    def is_uniform(self, unit: Instruction) -> bool:
+        """Whether all devices agree on the predicate or trip count of a unit; true if the unit is never reached."""
+        fact = self.decision_facts.get((id(unit),))
+        return fact is None or fact.is_everywhere
+
+
+def _too_many_places(program: GridProgram) -> Finding:
+    most = max(program.classes, key=lambda each: places_of(each.module.entry))
+    entry = most.module.entry
+    return finding(
+        "data_dependent",
+        f"too many places that communicate: the calls of {entry.name} lead to {_number_text(places_of(entry))}, "
+        f"and at most {MOST_PLACES:,} are distinguished",
+        (most.devices, Site((), entry.root)),
+        cause="NOT_ALL_TRIED",
+        cause_text="no deadlock was found, but not every path was followed; the run will show it",
+        repair_text="replace nested calls by a loop, or make the deciding values equal on all devices",
+    )
+
+
+def _number_text(number: int) -> str:
+    """`131,072`, `about 10^18`"""
+    return f"{number:,}" if number < 10**12 else f"about 10^{len(str(number)) - 1}"
+
+
+# ----------------------------------------------------------------------------
+# One order for all devices of one program, if the order that was found differs between devices
+
+Runs: TypeAlias = Callable[[GridProgram], bool]
+Rank: TypeAlias = Callable[[Instruction], int]
+
+
+def in_common_order(found: Verdict, program: GridProgram, runs: Runs) -> Verdict:
+    """The verdict with one order for all devices, since a compiled module has only one, or a note that none was found.
+
+    `runs` says whether a program whose orders are given runs to its end with all data. Verdicts other than ok, and
+    programs that differ between devices, are unchanged.
+    """
+    if found.kind != "ok" or found.scope != "found" or not program.spmd:
+        return found
+    orders: dict[int, Orders] = {device: found.reordered.get(device, ()) for device in program.devices}
+    if len({*orders.values()}) == 1:
+        return found
+    for candidate in _common_candidates(orders):
+        common = dict.fromkeys(program.devices, candidate)
+        if runs(program.with_orders(common)):
+            entry = program.classes[0].module.entry
+            order = dict(candidate).get(entry, entry.instructions)
+            return evolve(found, reordered=common, schedule=dict.fromkeys(program.devices, order))
+    return _say_that_no_common_order_runs(found)
+
+
+def _common_candidates(orders: Mapping[int, Orders]) -> Iterator[Orders]:
+    """The order of each device, with those of others for the computations that it does not enter."""
+    every = {computation: order for each in orders.values() for computation, order in each}
+    for own in dict.fromkeys(orders.values()):
+        yield (*{**every, **dict(own)}.items(),)
+    for rank in _list_ranks(orders):
+        yield tuple((computation, sort_by_rank(computation, rank)) for computation in every)
+
+
+def _list_ranks(orders: Mapping[int, Orders]) -> Iterator[Rank]:
+    """Ranks by kind, so that instructions that never wait run early; then ranks by position on the devices."""
+    places: dict[Instruction, list[int]] = {}
+    for each in orders.values():
+        for _, order in each:
+            for place, instruction in enumerate(order):
+                places.setdefault(instruction, []).append(place)
+    yield _rank_by_kind
+    waits = {
+        i: n
+        for each in dict.fromkeys(c for o in orders.values() for c, _ in o)
+        for i, n in _instructions_before_partner(each)
+    }
+    yield lambda instruction: waits.get(instruction, -1)
+    yield from (lambda instruction, of=of: of(places[instruction]) for of in (sum, max, min))
+
+
+def sort_by_rank(computation: Computation, rank: Rank) -> Order:
+    """The order that keeps dependencies and, of the instructions that may come next, takes one of the least rank."""
+    after, before = _dependencies(computation.instructions)
+    number = {each: n for n, each in enumerate(computation.instructions)}
+    ready = [(rank(each), n) for each, n in number.items() if not before[each]]
+    heapq.heapify(ready)
+    order: list[Instruction] = []
+    while ready:
+        order.append(computation.instructions[heapq.heappop(ready)[1]])
+        for each in after[order[-1]]:
+            before[each] -= 1
+            if not before[each]:
+                heapq.heappush(ready, (rank(each), number[each]))
+    return tuple(order)
+
+
+def _dependencies(instructions: Order) -> tuple[dict[Instruction, list[Instruction]], dict[Instruction, int]]:
+    """For each instruction those that depend on it, and the number of those that it depends on."""
+    after: dict[Instruction, list[Instruction]] = {each: [] for each in instructions}
+    count: dict[Instruction, int] = {}
+    last: dict[Hashable, Instruction] = {}
+    for each in instructions:
+        needs = {*each.operands, *each.control}
+        for sequence in sequences_of(each) if communicates_itself(each) else ():
+            needs |= {last[sequence]} if sequence in last else set()
+            last[sequence] = each
+        count[each] = len(needs)
+        for need in needs:
+            after[need].append(each)
+    return after, count
+
+
+def _instructions_before_partner(computation: Computation) -> Iterator[tuple[Instruction, int]]:
+    """For each half of a channel how many communicating instructions precede its partner, the other half."""
+    before: dict[Instruction, int] = {}  # a set of bits
+    halves: dict[Hashable, list[Instruction]] = {}
+    for n, each in enumerate(computation.instructions):
+        own = 1 << n if communicates_itself(each) else 0
+        before[each] = functools.reduce(operator.or_, (before[i] for i in (*each.operands, *each.control)), own)
+        if each.opcode in TRANSFERS:
+            halves.setdefault((each.opcode, each.attributes.channel_id), []).append(each)
+    for each in computation.instructions:
+        half = start_of(each) if each.opcode == "recv_done" else each
+        if half is not None and half.opcode in TRANSFERS:
+            other = "recv" if each.opcode == "send" else "send"
+            partners = halves.get((other, half.attributes.channel_id), ())
+            yield each, 0 if each.opcode == "recv" else max((before[i].bit_count() for i in partners), default=0)
+
+
+def _rank_by_kind(instruction: Instruction) -> int:
+    if any(map(communicates, instruction.called)) and instruction.opcode in UNITS | PLAIN_CALLS:
+        return len(FIRST)
+    return RANK.get(KINDS.get(instruction.opcode, ""), -1)
+
+
+def _say_that_no_common_order_runs(found: Verdict) -> Verdict:
+    """The verdict whose summary says that no common order was found."""
+    more = "; the devices run different orders: no common order was found, and a compiled module has only one"
+    return evolve(found, summary=f"{found.summary}{more}")

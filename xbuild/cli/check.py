@@ -9,19 +9,28 @@ from pathlib import Path
 import click
 
 import xbuild
-from shape_inference.escaping import printable
 
-from .group import REFUSED, each_of, load, main, module_of, needs, takes_target
-from .keeping import Asked, in_a_folder, refused_trace, takes_source_root
-from .run import SEED, arguments_of
-from .support.partition_option import takes_partition
-from .support.paths import distinct, target_of
-from .support.saying import painted, say, say_json, say_painted
-from .viz import form_of, takes_theme, write, write_folder
+from ..checking.model.verdict import report_lines
+from ..files.targets import is_dump
+from .candidates import targets
+from .group import REFUSED, load, main, module_of, module_targets, require
+from .options import (
+    PAGE,
+    RunRecording,
+    check_folder_exists,
+    shows_all,
+    takes_all,
+    takes_partition,
+    takes_source_root,
+    trace_refused,
+)
+from .outputs import MORE, check_distinct, report_width, say, say_json, say_lines, say_written, target_input
+from .run import SEED, load_arguments
+from .viz import format_of, takes_theme, write, write_folder
 
 
 @main.command()
-@takes_target
+@click.argument("target", metavar="TARGET [TARGETS]", nargs=-1, required=True, shell_complete=targets)
 @takes_partition
 @click.option("--json", "as_json", is_flag=True, help="Print the facts of the report as JSON, on stdout.")
 @click.option(
@@ -39,21 +48,23 @@ from .viz import form_of, takes_theme, write, write_folder
 @click.option(
     "--page",
     type=click.Path(dir_okay=False),
-    help="File for a page, FILE.html, that replays a run up to where it ends or is stuck.",
+    help="File for a page, FILE.html, that replays a run until it ends or is stuck.",
 )
 @takes_source_root
 @click.option(
     "--repair",
+    type=click.Path(),
     metavar="PATH",
-    help="File for the program in the repaired order, FILE.hlo; a folder where devices run different programs.",
+    help="File for the repaired program, FILE.hlo; a folder if devices run different programs.",
 )
 @click.option(
     "--random", "seed", type=SEED, metavar="SEED", help="Seed of the random arguments for --page.  [default: 0]"
 )
 @takes_theme
-@click.option("--strict", is_flag=True, help="Exit status 1 for the verdict depends, too.")
+@click.option("--strict", is_flag=True, help="Exit with status 1 for the verdict depends, too.")
+@takes_all
 def check(
-    target: str,
+    target: tuple[str, ...],
     as_json: bool,
     send_buffers: int,
     picture: str | None,
@@ -64,49 +75,61 @@ def check(
     seed: int | None,
     strict: bool,
 ) -> None:
-    """Say whether a program can deadlock, and what mends it, without running it.
+    """Report whether a program can deadlock, and how to fix it, without running it.
 
-    The report is on stdout, and on stderr where the program is refused. Names of files that are written are on stdout,
-    and with --json on stderr. Exit status: 0 for ok and depends (1 with --strict for depends), 1 for error and
+    The report goes to stdout, or to stderr if the program is refused. The lines "wrote FILE" go to stdout, or
+    with --json to stderr. Exit status: 0 for ok and depends (1 with --strict for depends), 1 for error and
     deadlock.
 
-    "no schedule can deadlock" holds for every order that keeps the operands and control edges, so that a compiler may
-    reorder the program. "the recorded order runs to its end" and "the given schedule runs to its end" hold for that
-    order alone: another one may deadlock. `xbuild explain verdict` says more.
+    "no schedule can deadlock" holds for every order that respects operands and control edges, so a compiler may
+    reorder the program. "the recorded order runs to its end" and "the given schedule runs to its end" hold only for
+    that order: another order may deadlock. See `xbuild explain verdict`.
 
-    With --page the program is run in the order in which it stands, until it ends or is stuck. With --repair it is
-    written as a schedule that runs: in the order that the report suggests, or, where the program has no schedule, in
-    the one that the check has found.
+    Of a dump folder of several modules there is a line for each, from its last text, with --all for each of its
+    texts; FOLDER#NAME prints its report. Modules of one name in folders process_0 and process_1, or in several dump
+    folders, are those of the processes of one job: the command also says whether the processes compiled the same
+    programs, and whether the job would hang.
+
+    With --page the command runs the program in its recorded order, until it ends or is stuck. With --repair it writes
+    the program with a schedule that runs to completion: the order that the report suggests or, if the program has no
+    schedule, the order that the check found.
     """
-    needs("--picture", picture, "theme")
-    needs("--page", page, "seed", "source_root")
-    found = each_of(target, "as_json", "picture", "page", "repair")
-    if len(found) > 1:
-        sys.exit(max([_check_named(each, send_buffers, strict) for each in found]))
-    form, asked = _form(picture), Asked(page, source_root=source_root)
-    distinct(target_of(target), {"--picture": picture, "--page": page, "--repair": repair})
-    program = module_of(load(target))
+    require("--picture", picture, "theme")
+    require("--page", page, "seed", "source_root")
+    several = module_targets(target, "as_json", "picture", "page", "repair")
+    folders = [each for each in target if is_dump(each)]
+    all_stages = shows_all() and bool(folders)
+    if len(several) > 1 or all_stages:
+        from .dumps import check_dumps
+
+        codes = [check_dumps(folders, send_buffers, strict, all_stages)] if folders else []
+        single = [each for each in several if each.partition("#")[0] not in folders]
+        sys.exit(max([*codes, *(_check_module(module, send_buffers, strict) for module in single)]))
+    form, recording = _picture_format(picture), RunRecording(page, source_root=source_root)
+    check_distinct(target_input(target[0]), {"--picture": picture, "--page": page, "--repair": repair})
+    program = module_of(load(target[0]))
     if repair is not None:
-        _check_place(program, Path(repair))
-    arguments = [] if page is None else arguments_of(program, None, seed or 0)
+        _check_repair_path(program, Path(repair))
+    arguments = [] if page is None else load_arguments(program, None, seed or 0)
     verdict = xbuild.check(program, send_buffers=send_buffers)
     if page is not None:
-        asked.keep(refused_trace(program, arguments, verdict, asked.options, send_buffers=send_buffers))
-        say(page, err=as_json)
+        options = recording.options
+        recording.write_page(trace_refused(program, arguments, verdict, options, send_buffers=send_buffers))
+        say_written(page, PAGE, err=as_json)
     if picture is not None:
         write(xbuild.viz(verdict, theme=theme).render(form), picture, err=as_json)
     if as_json:
         say_json(verdict.to_dict())
     else:
         _say_report(verdict)
-    _say_what_decides(verdict)
+    _say_notices(verdict)
     if repair is not None:
         _write_repaired(verdict, repair, as_json)
     sys.exit(_exit_code(verdict, strict))
 
 
-def _check_named(target: str, send_buffers: float, strict: bool) -> int:
-    """Print the report of one module of several, below a line with its name; gives the exit code for it."""
+def _check_module(target: str, send_buffers: float, strict: bool) -> int:
+    """Print the report of one module of a file below a line with its name, and return its exit code."""
     try:
         program = module_of(load(target))
     except SystemExit as end:
@@ -115,7 +138,7 @@ def _check_named(target: str, send_buffers: float, strict: bool) -> int:
     name = program.name if isinstance(program, xbuild.Module) else ""
     say(f"{target}  {name}".rstrip(), err=verdict.refused)
     _say_report(verdict)
-    _say_what_decides(verdict)
+    _say_notices(verdict)
     return _exit_code(verdict, strict)
 
 
@@ -124,79 +147,75 @@ def _exit_code(verdict: xbuild.Verdict, strict: bool) -> int:
 
 
 def _say_report(verdict: xbuild.Verdict) -> None:
-    say_painted(_coloured(str(verdict), verdict.kind), err=verdict.refused)
+    err = verdict.refused
+    say_lines(report_lines(verdict, shows_all(), report_width(err=err), MORE), err=err)
 
 
-def _say_what_decides(verdict: xbuild.Verdict) -> None:
+def _say_notices(verdict: xbuild.Verdict) -> None:
     if verdict.kind == "ok" and verdict.scope != "every":
         say(f"notice: {_ONE_ORDER}", err=True)
     if any("not partitioned yet" in note for note in verdict.notes):
-        say("notice: with --partition what each device runs is checked", err=True)
+        say("notice: --partition partitions it first", err=True)
     if verdict.kind == "depends":
-        say("notice: data decides whether this program comes to an end; the run will show it", err=True)
+        say("notice: data decide whether this program runs to its end; a run will show it", err=True)
 
 
-def _check_place(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> None:
-    """A usage error unless the path can be written as a target: a file for one program, a folder for several."""
+def _check_repair_path(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> None:
+    """Raise a usage error unless the path can be written as a target: a file for one program, a folder for several."""
     if isinstance(program, xbuild.Module):
         if path.is_dir() or path.suffix not in (".hlo", ".txt"):
-            raise click.UsageError(f"--repair {path}: one program is for all devices; a file FILE.hlo is wanted")
+            raise click.UsageError(f"--repair {path}: the target is one program for all devices; expected a .hlo file")
     elif path.exists() and not path.is_dir():
-        raise click.UsageError(f"--repair {path} is a file; there is a program for each device, and a folder is wanted")
+        raise click.UsageError(
+            f"--repair {path} is a file; the target has one program for each device: expected a folder"
+        )
     elif path.exists() and (names := sorted(os.listdir(path))):
         raise click.UsageError(
-            f"--repair {path} holds {names[0]!r}; there is a program for each device, "
-            "and a new or empty folder is wanted"
+            f"--repair {path} contains {names[0]!r}; the target has one program for each device: "
+            "expected a new or empty folder"
         )
     else:
-        in_a_folder(str(path))
+        check_folder_exists(str(path))
 
 
 def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
     """Write the repaired program: one program to a file, the programs of several devices to a folder."""
     try:
-        found = xbuild.repaired(verdict)
+        program = xbuild.repaired(verdict)
     except ValueError:
-        say(f"notice: {path} is not written: {_unmended(verdict)}", err=True)
+        say(f"notice: {path} is not written: {_no_repair_reason(verdict)}", err=True)
         return
-    if isinstance(found, xbuild.Module):
-        write(found.to_hlo(), path, err=as_json)
+    if isinstance(program, xbuild.Module):
+        write(program.to_hlo(), path, err=as_json)
     else:
-        names = {f"device{device}.hlo": module.to_hlo() for device, module in found.modules.items()}
+        names = {f"device{device}.hlo": module.to_hlo() for device, module in program.modules.items()}
         write_folder(names, Path(path))
-        for name in names:
-            say(str(Path(path) / name), err=as_json)
+        say_written(path, f"{len(names)} files, a program for each device", err=as_json)
     if verdict.repair is None:
-        say(f"notice: {_MENDED[verdict.refused]}", err=True)
+        say(f"notice: {_SCHEDULED[verdict.refused]}", err=True)
 
 
-_MENDED = {
-    True: "the program had no schedule: instructions that waited for each other got tokens of their own, and the order "
-    "that now runs is written as a schedule",
-    False: "the program had no schedule; the order that runs is written as one",
+_SCHEDULED = {
+    True: "the program had no schedule: instructions that waited for each other now have tokens of their own, and the "
+    "file states a schedule that runs to its end",
+    False: "the program had no schedule; the file states one that runs to its end",
 }
+"""What was written for a program without a schedule, by whether it was refused."""
 
 
-def _unmended(verdict: xbuild.Verdict) -> str:
+def _no_repair_reason(verdict: xbuild.Verdict) -> str:
     if verdict.kind == "ok":
         return "the program needs no repair"
     if verdict.kind == "depends":
-        return "no order changes what the data decide; the report says what to change in the program"
-    return "no other order mends it; the report says what to change in the program"
+        return "data decide whether it hangs, in every order; the report says what to change in the program"
+    return "no other order fixes it; the report says what to change in the program"
 
 
-def _form(picture: str | None) -> str:
-    form = form_of(picture)
+def _picture_format(picture: str | None) -> str:
+    form = format_of(picture)
     if form not in ("svg", "txt"):
-        raise click.UsageError(f"a verdict is drawn as svg or txt, not as {form}")
+        raise click.UsageError(f"a verdict can be drawn as svg or txt, not as {form}")
     return form
 
 
-_ONE_ORDER = "another order of the same instructions may deadlock; `xbuild explain ok` says what this verdict promises"
-
-_COLOURS = {"ok": "green", "depends": "yellow"}
-
-
-def _coloured(report: str, kind: str) -> str:
-    first, line, rest = report.partition("\n")
-    return painted(first, fg=_COLOURS.get(kind, "red"), bold=True) + line + printable(rest)
+_ONE_ORDER = "another order of the same instructions may deadlock; see `xbuild explain ok` for what this verdict means"

@@ -1,4 +1,4 @@
-"""`xbuild cost`: what a program costs each device, and when each would do what on a machine."""
+"""`xbuild cost`: what a program costs each device, and when each device does what on a machine."""
 
 from __future__ import annotations
 
@@ -10,40 +10,46 @@ import click
 
 import xbuild
 
-from ..files.results import replacing
+from ..core.report_text import MOST_ROWS, StyledText
+from ..files.arrays import replacing
 from ..timelines import Timeline
-from .group import load, main, needs, stop, takes_target
-from .support.machines import known_machine
-from .support.partition_option import parts, say_not_partitioned, takes_partition
-from .support.paths import distinct, target_of
-from .support.saying import say, say_json
+from ..timelines.machines import MACHINES
+from .group import load, main, require, stop, takes_target
+from .options import check_machine, partitioned_target, takes_partition, warn_not_partitioned
+from .outputs import check_distinct, say, say_json, say_lines, say_written, target_input
 
-_MACHINE = "Lay the program out in time on a machine: v4, v5e, v5p, v6e, a100, h100, b200, or a machine file."
+_MACHINE = f"Model the run in time on a machine: {', '.join(MACHINES)}, or a machine file."
 
 
-def _calibrate(context: click.Context, _: click.Parameter, is_given: bool) -> None:
+def _calibrate(context: click.Context, _: click.Parameter, is_set: bool) -> None:
     """Print the machine file of this machine, and end the command."""
-    if is_given:
-        from ..timelines.calibration import calibrated
+    if is_set:
+        from ..timelines.machines import calibrate
 
-        say(json.dumps(calibrated().to_dict(), indent=2))
+        say(json.dumps(calibrate().to_dict(), indent=2))
         context.exit()
 
 
 @main.command()
 @takes_target
 @takes_partition
-@click.option("--json", "as_json", is_flag=True, help="All rows and sums as JSON, on stdout.")
-@click.option("--by", type=click.Choice(["scope", "op", "axis"]), help="Sums by scope, by op, or by collective axis.")
-@click.option("--top", type=click.IntRange(min=1), help="How many rows of a table: 8, and with --json all.")
-@click.option("--machine", metavar="NAME", callback=known_machine, help=_MACHINE)
-@click.option("--timeline", is_flag=True, help="With --machine: the time line alone.")
-@click.option("--trace", type=click.Path(dir_okay=False), help="With --machine: trace events for ui.perfetto.dev.")
-@click.option("--chakra", type=click.Path(file_okay=False), help="With --machine: Chakra traces, for ASTRA-sim.")
-@click.option("--goal", type=click.Path(dir_okay=False), help="With --machine: a GOAL schedule, for LogGOPSim.")
-@click.option("--page", type=click.Path(dir_okay=False), help="With --machine: a page of the picture and all tables.")
+@click.option("--json", "as_json", is_flag=True, help="Print all rows and sums as JSON, on stdout.")
+@click.option("--by", type=click.Choice(["scope", "op", "axis"]), help="Sum by scope, by op, or by mesh axis.")
+@click.option("--top", type=click.IntRange(min=1), help="Number of rows in a table.  [default: 10, with --json all]")
+@click.option("--machine", metavar="NAME", callback=check_machine, help=_MACHINE)
+@click.option("--timeline", is_flag=True, help="With --machine: print only the timeline.")
+@click.option("--trace", type=click.Path(dir_okay=False), help="With --machine: file for events for ui.perfetto.dev.")
+@click.option(
+    "--chakra", type=click.Path(file_okay=False), help="With --machine: folder for Chakra traces, for ASTRA-sim."
+)
+@click.option(
+    "--goal", type=click.Path(dir_okay=False), help="With --machine: file for a GOAL schedule, for LogGOPSim."
+)
+@click.option(
+    "--page", type=click.Path(dir_okay=False), help="With --machine: file for a page with the picture and all tables."
+)
 @click.option("--calibrate", is_flag=True, is_eager=True, expose_value=False, callback=_calibrate,
-              help="Measure this machine and print a machine file, without a target.")  # fmt: skip
+              help="Measure this machine and print a machine file; needs no target.")  # fmt: skip
 def cost(
     target: str,
     as_json: bool,
@@ -53,11 +59,11 @@ def cost(
     timeline: bool,
     **files: str | None,
 ) -> None:
-    """Say what a program costs each device: FLOPs, bytes, memory, collectives; on a machine when each does what.
+    """Count what a program costs each device: FLOPs, bytes, memory and communication; on a machine, also time.
 
-    Nothing is run. A loop counts as often as it runs; where that is not known it counts as one trip, and a question
-    mark says so. A time line takes each instruction at the roofline of the machine and each collective by alpha and
-    beta: it bounds and ranks, and predicts no milliseconds.
+    The program is not executed. A loop counts once for each trip; if its trip count is unknown, it counts as one trip
+    and is marked by a question mark. The timeline models instructions by the roofline of the machine, and collectives
+    by latency and bandwidth: use it for bounds and comparisons, not to predict milliseconds.
 
     \b
     xbuild cost step.hlo --by scope --top 20
@@ -65,50 +71,66 @@ def cost(
     xbuild cost --calibrate > here.json
     xbuild cost step.hlo --machine here.json
     """
-    needs("--machine", machine, "timeline", *files)
-    distinct({**target_of(target), "--machine": machine}, {f"--{option}": path for option, path in files.items()})
+    require("--machine", machine, "timeline", *files)
+    check_distinct(
+        {**target_input(target), "--machine": machine}, {f"--{option}": path for option, path in files.items()}
+    )
     program = load(target)
-    say_not_partitioned(program, "counted")
-    mesh = None if (of_command := parts()) is None else of_command.partitioned.mesh
-    laid = None if machine is None else xbuild.timeline(program, machine, mesh=mesh)
-    found = laid.cost if laid is not None else xbuild.cost(program, mesh=mesh)
-    _write(laid, **files)
+    warn_not_partitioned(program, "counted")
+    mesh = None if (split := partitioned_target()) is None else split.partitioned.mesh
+    modelled = None if machine is None else xbuild.timeline(program, machine, mesh=mesh)
+    counted = modelled.cost if modelled is not None else xbuild.cost(program, mesh=mesh)
+    _write_files(modelled, as_json, **files)
     if as_json:
-        more = {} if laid is None else {"timeline": laid.to_dict()}
-        say_json({**found.to_dict(by, top), **more})  # type: ignore[arg-type]
+        more = {} if modelled is None else {"timeline": modelled.to_dict()}
+        say_json({**counted.to_dict(by, top), **more})  # type: ignore[arg-type]
         return
     if not timeline:
-        say(found.table(by, top or 8))  # type: ignore[arg-type]
-    if laid is not None:
-        say(("" if timeline else "\n") + laid.table(top or 8))
+        _say_table(counted.table(by, top or MOST_ROWS))  # type: ignore[arg-type]
+    if modelled is not None:
+        if not timeline:
+            say()
+        _say_table(modelled.table(top or MOST_ROWS))
 
 
-def _write(laid: Timeline | None, trace: str | None, chakra: str | None, goal: str | None, page: str | None) -> None:
-    """Write the files that are asked for; a file that cannot be written ends the command."""
-    from ..timelines.formats.chakra import write_chakra
-    from ..timelines.formats.chrome import write_trace
-    from ..timelines.formats.goal import write_goal
+def _say_table(table: str) -> None:
+    """Print a report: its first line in bold, and the headings of its columns dim."""
+    first, *lines = table.split("\n")
+    headings = {number + 1 for number, line in enumerate(lines) if line and not line.startswith(" ")}
+    say_lines(
+        [
+            (StyledText(first, "title"),),
+            *((StyledText(line, "dim" if number in headings else "title" if number + 1 in headings else ""),)
+              for number, line in enumerate(lines)),
+        ]
+    )  # fmt: skip
+
+
+def _write_files(
+    modelled: Timeline | None, as_json: bool, trace: str | None, chakra: str | None, goal: str | None, page: str | None
+) -> None:
+    """Write the requested files; a file that cannot be written ends the command."""
+    from ..timelines.exports import write_chakra, write_goal, write_trace
 
     writers: tuple[tuple[Any, str | None], ...] = (
         (write_trace, trace), (write_chakra, chakra), (write_goal, goal), (_write_page, page),
     )  # fmt: skip
-    for write, place in writers:
-        if laid is not None and place is not None:
+    for write, path in writers:
+        if modelled is not None and path is not None:
             try:
-                write(laid, place)
+                write(modelled, path)
             except OSError as error:
-                raise stop(f"cost: {place} cannot be written: {error.strerror}") from None
+                raise stop(f"cost: cannot write {path}: {error.strerror}") from None
+            say_written(path, err=as_json)
 
 
-def _write_page(laid: Timeline, place: str) -> None:
-    """Write a page: pictures of the time line and of its memory, its tables, and those of the counts."""
-    from ..pictures.formats.framing import page
-    from ..pictures.svg.memory_curve import memory_svg
-    from ..pictures.svg.time_lanes import time_svg
-    from ..pictures.timelines.laying import time_picture
+def _write_page(modelled: Timeline, path: str) -> None:
+    """Write a page: pictures of the timeline and of the memory, then the tables of time and cost."""
+    from ..pictures.html import page
+    from ..pictures.time_lanes import memory_svg, time_picture, time_svg
 
-    picture = time_picture(laid)
-    drawn = time_svg(picture) + memory_svg(laid.cost.memory, laid.machine.memory)
-    text = page(drawn, f"{laid}\n\n{laid.cost}", "auto", picture.headline)
-    with replacing(Path(place)) as file:
+    picture = time_picture(modelled)
+    svg = time_svg(picture) + memory_svg(modelled.cost.memory, modelled.machine.memory)
+    text = page(svg, f"{modelled}\n\n{modelled.cost}", "auto", picture.headline)
+    with replacing(Path(path)) as file:
         file.write(text.encode())

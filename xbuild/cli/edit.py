@@ -1,9 +1,10 @@
-"""`xbuild extract` and `xbuild diff`: a part of a program, and the difference of two programs."""
+"""`xbuild extract` and `xbuild diff`: a part of a program, and the difference between two programs."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,41 +12,50 @@ import xbuild
 
 from ..core.diagnostics import BuildError
 from ..core.graph import Module, ModuleGroup
-from .group import REFUSED, load, main, module_of, needs, stop, takes_target
-from .support.candidates import instructions, targets
-from .support.paths import distinct, target_of
-from .support.saying import painted, say_json, say_painted
+from .candidates import instructions, targets
+from .group import REFUSED, load, main, module_of, require, stop, takes_target
+from .options import shows_all, takes_all
+from .outputs import MORE, check_distinct, say_json, say_styled, styled, target_input
 from .viz import write
 
-_COLOURS = {"changed": "yellow", "added": "green", "removed": "red"}
+_STYLES: dict[str, dict[str, Any]] = {
+    "changed": {"fg": "yellow"}, "added": {"fg": "green"}, "removed": {"fg": "red"}, "same": {"fg": "green"},
+    "different": {"fg": "red", "bold": True}, "folded": {"dim": True},
+}  # fmt: skip
+
+
+def _paint(text: str, kind: str) -> str:
+    return styled(text, **_STYLES.get(kind, {}))
 
 
 @main.command()
 @takes_target
 @click.option(
-    "--around", metavar="NAME", shell_complete=instructions, help="Take the neighbourhood of this instruction."
+    "--around", metavar="NAME", shell_complete=instructions, help="Extract the neighbourhood of this instruction."
 )
 @click.option(
     "--radius",
     type=click.IntRange(min=0),
     default=2,
     show_default=True,
-    help="With --around: how many operands and users away instructions are taken.",
+    help="With --around: how many steps along operands and users to follow.",
 )
 @click.option(
-    "--computation", metavar="NAME", help="The computation to take, or with --around to search.  [default: the entry]"
+    "--computation",
+    metavar="NAME",
+    help="The computation to extract, or with --around to search.  [default: the entry computation]",
 )
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False), help="File for the program, FILE.hlo.  [default: stdout]"
 )
 def extract(target: str, around: str | None, radius: int, computation: str | None, output: str | None) -> None:
-    """Make a program of a computation, or of the neighbourhood of an instruction.
+    """Extract a computation, or the neighbourhood of an instruction, as a program.
 
-    Operands that are cut off become parameters; values that are used outside become the result.
+    Operands from outside become parameters; values that are used outside become the result.
     """
-    needs("--around NAME", around, "radius")
-    distinct(target_of(target), {"-o": output})
-    program = _one(target)
+    require("--around NAME", around, "radius")
+    check_distinct(target_input(target), {"-o": output})
+    program = _load_module(target)
     try:
         part = xbuild.extract(program, around, radius, computation=computation)
     except BuildError as error:
@@ -54,11 +64,11 @@ def extract(target: str, around: str | None, radius: int, computation: str | Non
     write(part.to_hlo(), output)
 
 
-def _one(target: str) -> Module:
+def _load_module(target: str) -> Module:
     program = module_of(load(target))
     if isinstance(program, ModuleGroup):
-        way = f", such as {Path(target) / 'device0.hlo'}" if Path(target).is_dir() else ""
-        raise click.UsageError(f"{target!r} is a program for each device; that of one device is wanted{way}")
+        example = f", such as {Path(target) / 'device0.hlo'}" if Path(target).is_dir() else ""
+        raise click.UsageError(f"{target!r} has one program for each device; name the program of one device{example}")
     return program
 
 
@@ -66,18 +76,19 @@ def _one(target: str) -> Module:
 @click.argument("before", metavar="TARGET", shell_complete=targets)
 @click.argument("after", metavar="OTHER", shell_complete=targets)
 @click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON.")
+@takes_all
 def diff(before: str, after: str, as_json: bool) -> None:
-    """Compare two programs: instructions that were changed, added or removed.
+    """Compare two programs: list the instructions that were changed, added or removed.
 
-    Instructions are matched by name, and by structure where names do not tell; metadata and layouts do not count.
+    Instructions are matched by name, or by structure if names do not match; metadata and layouts are ignored.
     Exit codes: 0 the same, 1 different (or a program is refused).
     """
-    from ..editing.difference_text import as_lines
+    from ..editing.difference import as_lines
 
-    found = xbuild.diff(_one(before), _one(after))
+    difference = xbuild.diff(_load_module(before), _load_module(after))
     if as_json:
-        say_json(found.to_dict())
+        say_json(difference.to_dict())
     else:
-        for line in as_lines(found, lambda text, kind: painted(text, fg=_COLOURS.get(kind))):
-            say_painted(line)
-    sys.exit(0 if found.same else REFUSED)
+        for line in as_lines(difference, _paint, shows_all(), MORE):
+            say_styled(line)
+    sys.exit(0 if difference.same else REFUSED)

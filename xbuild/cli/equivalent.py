@@ -1,17 +1,42 @@
-"""`xbuild equivalent`: whether two programs compute the same function, whatever the rounding."""
+"""`xbuild equivalent`: whether two programs compute the same function, up to rounding."""
 
 from __future__ import annotations
 
+import re
 import sys
+from typing import Any
 
 import click
 
 import xbuild
 
-from .group import REFUSED, load, main, module_of, reported
+from .candidates import targets
+from .group import LIMIT, REFUSED, load, main, module_of, report_failures
+from .options import shows_all, takes_all
+from .outputs import MORE, report_width, say_json, say_lines
 from .run import SEED
-from .support.candidates import targets
-from .support.saying import say, say_json
+
+_LIMITS = ("limit_seconds", "limit_bytes")
+"""The reasons of a verdict that mean that the command reached its limit."""
+_DOMAIN = re.compile(r"(?P<number>\d+)=(?:(?P<name>[a-z]+)|[\[(]?(?P<low>[^:,]+)[:,](?P<high>[^:,\])]+)[\])]?)")
+
+
+def _parse_domains(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[int, Any]:
+    """The domains by the numbers of their arguments."""
+    domains: dict[int, Any] = {}
+    for text in texts:
+        match = _DOMAIN.fullmatch(text)
+        ends = None if match is None else (match["low"], match["high"])
+        try:
+            domain = None if match is None or ends is None else match["name"] or tuple(map(float, ends))
+        except (TypeError, ValueError):
+            domain = None
+        if match is None or domain is None:
+            raise click.BadParameter(f"{text!r}: expected N=KIND, such as 0=positive, or N=LOW:HIGH, such as 1=-1:1")
+        if int(match["number"]) in domains:
+            raise click.BadParameter(f"{text!r}: argument {match['number']} already has a domain")
+        domains[int(match["number"])] = domain
+    return domains
 
 
 @main.command()
@@ -19,25 +44,39 @@ from .support.saying import say, say_json
 @click.argument("other", metavar="OTHER", shell_complete=targets)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, on stdout.")
 @click.option("--seed", type=SEED, metavar="SEED", default=0, show_default=True, help="Seed of the random inputs.")
-@click.option("--strict", is_flag=True, help="Exit status 1 for the verdict undecided, too.")
-def equivalent(one: str, other: str, as_json: bool, seed: int, strict: bool) -> None:
-    """Say whether two programs compute the same function, whatever the rounding.
+@click.option("--strict", is_flag=True, help="Exit with status 1 for the verdict undecided, too.")
+@click.option(
+    "--domain",
+    "domains",
+    multiple=True,
+    metavar="N=KIND",
+    callback=_parse_domains,
+    help="Domain of argument N: positive, nonnegative, negative, nonpositive, nonzero, unit, or LOW:HIGH.",
+)
+@takes_all
+def equivalent(one: str, other: str, as_json: bool, seed: int, strict: bool, domains: dict[int, Any]) -> None:
+    """Report whether two programs compute the same function, up to rounding.
 
-    Both are evaluated on random inputs over prime fields, where arithmetic is exact. The programs have as many devices
-    and the same arrays; or TARGET is global and OTHER partitioned: the devices hold the parts that its shardings say,
-    as `xbuild shard --partitioned` writes them, else whole arrays or equal parts of one dimension in the order of the
-    devices. `xb.equivalent` takes other layouts.
+    Both are evaluated on random inputs over prime fields, where arithmetic is exact, and run in floating point. They
+    must have the same number of devices and the same arrays; or TARGET is global and OTHER partitioned. Then each
+    device holds its shard by the shardings of OTHER, as `xbuild shard --partitioned` writes them; without shardings,
+    the full array or an equal part of one dimension, in device order. `xb.equivalent` accepts other layouts.
 
     \b
     xbuild equivalent before.hlo after.hlo
     xbuild equivalent net.py:step net.py:fused --strict
+    xbuild equivalent one.hlo two.hlo --domain 0=positive --domain 1=-1:1
 
-    Exit status: 0 for equal and undecided (1 with --strict for undecided), 1 for different or a program is refused.
+    Exit status: 0 for equal and undecided (1 with --strict for undecided), 1 for different or if a program is refused,
+    3 at the limit of seconds or bytes, 130 after Ctrl-C.
     """
-    with reported():
-        found = xbuild.equivalent(module_of(load(one)), module_of(load(other)), seed=seed)
+    with report_failures("interrupted, without a verdict"):
+        programs = [module_of(load(target, is_global=True)) for target in (one, other)]
+        verdict = xbuild.equivalent(*programs, seed=seed, domain=domains)
     if as_json:
-        say_json(found.to_dict())
+        say_json(verdict.to_dict())
     else:
-        say(str(found))
-    sys.exit(REFUSED if found.kind == "different" or (strict and found.kind == "undecided") else 0)
+        say_lines(verdict.lines(shows_all(), report_width(), MORE))
+    if any(reason.endswith(_LIMITS) for reason in verdict.undecided):
+        sys.exit(LIMIT)
+    sys.exit(REFUSED if verdict.kind == "different" or (strict and verdict.kind == "undecided") else 0)

@@ -1,4 +1,4 @@
-"""`xbuild examples` and `xbuild demo`: the programs that come with the package, listed, copied and run."""
+"""`xbuild examples` and `xbuild demo`: list, copy and run the programs that come with the package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from ..files import shipped
 from .group import REFUSED, main
-from .support.saying import say
+from .outputs import say, say_written
 
 
 @main.command()
@@ -22,7 +22,7 @@ from .support.saying import say
 def examples(into: Path | None) -> None:
     """List the examples with a sentence each, or copy them.
 
-    An example is run with `python -m examples.NAME` in DIR. Its functions are targets of other commands:
+    Run an example with `python -m examples.NAME` in DIR. Its functions are targets for other commands:
     `xbuild check examples/ring.py:program`.
     """
     if into is not None:
@@ -30,23 +30,25 @@ def examples(into: Path | None) -> None:
             target = shipped.copy(into)
         except FileExistsError as error:
             raise click.UsageError(f"{error.filename}: {error.strerror}") from None
-        say(f"{target}: {sum(1 for each in target.rglob('*') if each.is_file())} files")
+        except OSError as error:
+            raise click.ClickException(f"{into} cannot be written: {error.strerror}") from None
+        say_written(target, f"{sum(1 for path in target.rglob('*') if path.is_file())} files")
         return
-    found = shipped.examples()
-    width = max(len(each.name) for each in found)
-    for each in found:
-        wants = f"  (wants 'xbuild-hlo[{','.join(each.extras)}]')" if each.extras else ""
-        say(f"{each.name:<{width}}  {each.sentence}{wants}")
-    say("\nxbuild examples --copy DIR copies them; in DIR, python -m examples.NAME runs one")
+    listed = shipped.examples()
+    width = max(len(example.name) for example in listed)
+    for example in listed:
+        needs = f"  (needs 'xbuild-hlo[{','.join(example.extras)}]')" if example.extras else ""
+        say(f"{example.name:<{width}}  {example.sentence}{needs}")
+    say("\nxbuild examples --copy DIR copies them; then run one in DIR: python -m examples.NAME")
     say("xbuild learn lists the lessons, xbuild puzzle the puzzles")
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def demo(arguments: tuple[str, ...]) -> None:
-    """Train on handwritten digits with four replicas, checked before it runs, and draw the step.
+    """Train on handwritten digits with four replicas: check the program, run it and draw a step.
 
-    Options of the demo are taken: --replicas, --epochs, --picture. It wants 'xbuild-hlo[demo]'.
+    It accepts the options of the demo: --replicas, --epochs, --picture. It needs 'xbuild-hlo[demo]'.
     """
     try:
         shipped.run("digits", [*arguments])

@@ -1,44 +1,254 @@
-"""The command group `xbuild`, and functions that its commands share: limits, loading of a target, exit codes."""
+"""The command group `xbuild`, and what its commands share: late imports, limits, loading of a target, exit codes.
+
+Sections:
+
+    Commands imported when they first run
+    Limits of a command: seconds and bytes of memory
+    The command group xbuild
+    Loading of a target, usage errors, and the end of a command
+"""
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import threading
+import traceback
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import click
+from attrs import define, field
 from click.core import ParameterSource
 
 from shape_inference import XbuildError
 
 from ..core.graph import Computation, Module, ModuleGroup
-from ..files import targets as programs
+from ..files import targets as target_files
+from ..files.arrays import remove_unfinished
 from ..files.targets import Program
-from .support.candidates import targets
-from .support.late import LateCommands
-from .support.partition_option import PARTITION, partitioned
-from .support.saying import INTERRUPTED, ended, say
-from .support.watch import LIMIT, TimeIsOver, limited
+from ..process import progress
+from ..process.limits import held_bytes
+from .candidates import targets
+from .options import PARTITION, Command, partition_target, shows_all
+from .outputs import INTERRUPTED, MORE, report_width, run_to_exit_code, say, say_lines
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+# ----------------------------------------------------------------------------
+# Commands imported when they first run
+
+
+@define
+class LateCommands(MutableMapping[str, click.Command]):
+    """Commands by name; `modules` names the module of each, which adds its commands here when it is imported."""
+
+    modules: Mapping[str, str]
+    _entered: dict[str, click.Command] = field(factory=dict)
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name in self.modules and name not in self._entered:
+            import_module(self.modules[name])
+        return self._entered[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._entered[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._entered[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self.modules, **self._entered})
+
+    def __len__(self) -> int:
+        return len({*self.modules, *self._entered})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.modules or name in self._entered
+
+
+# ----------------------------------------------------------------------------
+# Limits of a command: seconds and bytes of memory
+#
+# At its limit the command ends and reports the limit.
+#
+# An alarm stops a long pass: it raises in the main thread between two bytecodes of Python. If one operation does not
+# return in time, such as one on huge arrays, a second thread ends the whole process. Files are written completely or
+# not at all, so no partial file remains.
+
+LIMIT = 3
+"""The exit code of a command that reached a limit."""
+
+_LONGEST = 1e9  # seconds, about thirty years; timers refuse much longer times
+_MOST = 2**63 - 1  # bytes; the largest limit of the system
+_ALARM_INTERVAL = 1.0  # seconds between alarms, in case the first exception was swallowed
+_ROOT = Path(__file__).resolve().parents[2]
+_ACTIVITIES = (
+    ("xbuild/text/printer", "printing text"), ("xbuild/text/spelling", ""),  # its caller reads or prints
+    ("xbuild/text/", "reading text"), ("xbuild/checking/", "checking the program"),
+    ("xbuild/pictures/", "drawing a picture"), ("xbuild/pages/", "writing a page"),
+    ("xbuild/editing/", "comparing or extracting programs"), ("xbuild/traces/", "reading a trace"),
+    ("xbuild/stepping/", "stepping through a trace"), ("interpreter/", "running the program"),
+    ("xbuild/files/", "reading or generating arrays"),
+)  # fmt: skip
+"""What the command is doing while code under a path runs."""
+
+
+class TimeIsOver(BaseException):
+    """Raised by the alarm, with the message for the user; no `except Exception` catches it."""
+
+
+@define(eq=False)
+class TimeLimit:
+    """The limit of seconds of one command.
+
+    `slack` is extra time in which a run that has reached its limit can report. It is 0 if the run is a part of other
+    work, as in `equivalent`: such a command ends at once, since a report of the run would be taken for its result.
+    """
+
+    seconds: float
+    slack: float
+    _has_warned_run: bool = field(default=False, init=False)
+    activity: str = field(default="", init=False)
+    is_over: bool = field(default=False, init=False)
+    _before: Any = field(default=None, init=False)
+    _thread: threading.Timer | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+            return
+        self._before = signal.getsignal(signal.SIGALRM)
+        first = max(self.seconds + self.slack, 0.001)
+        self._thread = threading.Timer(first * 1.25 + 2 + self.slack, self._end)
+        self._thread.daemon = True
+        self._thread.start()
+        # The alarm is set last, so that its exception finds the state that `stop` restores.
+        signal.signal(signal.SIGALRM, self._ring)
+        signal.setitimer(signal.ITIMER_REAL, first, _ALARM_INTERVAL)
+
+    def stop(self) -> None:
+        """Stop the clock: the command has ended, or waits for its user."""
+        self.is_over = True
+        progress.end()
+        if self._thread is not None:
+            self._thread.cancel()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._before)
+            self._thread = None
+
+    def _ring(self, number: int, frame: FrameType | None) -> None:
+        """Handle the alarm: a run ends with a report of how far it got, any other work ends at once."""
+        run = sys.modules.get("interpreter.rules.limits")
+        if self.is_over:
+            return
+        if self.slack and not self._has_warned_run and run is not None and not run.unlimited():
+            self._has_warned_run = True
+            signal.setitimer(signal.ITIMER_REAL, max(self.slack, _ALARM_INTERVAL), _ALARM_INTERVAL)
+            raise run.LimitReached("limit_seconds", f"reached the limit of {self.seconds:g} seconds")
+        self.activity = self.activity or _activity(frame)
+        raise TimeIsOver(self.message())
+
+    def _end(self) -> None:
+        """End the process, from a second thread: the main thread is inside one step that does not return."""
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        progress.end()
+        os.write(2, f"{self.message(self.activity or _activity(frame))}\n".encode())
+        remove_unfinished()
+        os._exit(LIMIT)
+
+    def message(self, activity: str | None = None) -> str:
+        return (
+            f"stopped: reached the limit of {self.seconds:g} seconds while {activity or self.activity}; no unfinished "
+            f"file is written [limit_seconds]\n  use --max-seconds {max(1, math.ceil(self.seconds * 4))} to allow more"
+        )
+
+
+def _activity(frame: FrameType | None) -> str:
+    """What the command is doing, from the innermost frame that tells."""
+    for inner, _ in traceback.walk_stack(frame) if frame else ():
+        if activity := _activity_of_file(inner.f_code.co_filename):
+            return activity
+    return "working"
+
+
+def _activity_of_file(file: str) -> str | None:
+    try:
+        path = Path(file).relative_to(_ROOT).as_posix()
+    except ValueError:
+        return None
+    return next((activity for prefix, activity in _ACTIVITIES if path.startswith(prefix)), None)
+
+
+@contextmanager
+def limited(seconds: float | None, bytes: int | None, slack: float = 0) -> Iterator[TimeLimit | None]:
+    """Inside, the limits hold: the limit of seconds raises TimeIsOver, the limit of bytes MemoryError."""
+    limit = None if seconds is None or seconds > _LONGEST else TimeLimit(seconds, slack)
+    with ExitStack() as stack:
+        if limit is not None:
+            stack.enter_context(_quiet_finalizers())
+            stack.callback(limit.stop)
+            limit.start()  # before the bytes are limited, since a thread takes memory
+        if bytes is not None:
+            stack.enter_context(_limit_bytes(bytes))
+        try:
+            yield limit
+        finally:  # no call precedes this store, so no alarm can ring before it and skip the rest of the exit
+            if limit is not None:
+                limit.is_over = True
+
+
+@contextmanager
+def _quiet_finalizers() -> Iterator[None]:
+    """Inside, ignore an alarm that rings in a finalizer, since Python can only print its exception; it rings again."""
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda error: None if isinstance(error.exc_value, TimeIsOver) else before(error)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+@contextmanager
+def _limit_bytes(bytes: int) -> Iterator[None]:
+    """Inside, this process may take at most `bytes` more memory than it holds; only on Linux."""
+    held = held_bytes()
+    if held is None:
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limits = [min(held + bytes, _MOST), *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+# ----------------------------------------------------------------------------
+# The command group xbuild
 
 REFUSED = 1
+"""The exit code of a command that refuses a program, or finds a difference."""
 
 
 class Amount(click.FloatRange):
-    """The type of an option that takes a number of 0 or more; NaN is refused, since no comparison with it holds."""
+    """The type of an option that takes a number of 0 or more; refuses NaN, which compares with nothing."""
 
     def __init__(self) -> None:
         super().__init__(min=0)
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        found = super().convert(value, parameter, context)
-        return self.fail(f"{value} is not a number.", parameter, context) if math.isnan(found) else found
+        amount = super().convert(value, parameter, context)
+        return self.fail(f"{value} is not a number.", parameter, context) if math.isnan(amount) else amount
 
 
 SECONDS = 300.0
@@ -46,26 +256,26 @@ RUN_SECONDS = 3600.0
 """Default limits on the seconds of a command that reads, checks or draws, and of one that runs a program."""
 
 STARTING = 15
-"""Seconds for the start of JAX, which do not count as seconds of a run."""
+"""Seconds in which JAX may start, which do not count as seconds of a run."""
 
-_MAX_SECONDS = "Limit on the seconds of the command; at the limit it ends with exit status 3."
-_MAX_BYTES = "Limit on the memory that the command takes.  [default: half of the machine's]"
+_MAX_SECONDS = "Time limit of the command in seconds; when it is reached, the command ends with exit status 3."
+_MAX_BYTES = "Memory limit of the command in bytes.  [default: half of the machine's memory]"
 
 
 def _count_option(name: str) -> click.Option:
-    """An option of every command with a target; `load` finds what it is given."""
+    """An option of every command with a target; `load` reads its value."""
 
-    def keep(context: click.Context, _: click.Parameter, value: int | None) -> None:
+    def store(context: click.Context, _: click.Parameter, value: int | None) -> None:
         context.meta[f"xbuild.{name}"] = value
 
-    told = f"Number of {name} of a program in HLO text.  [default: what its header, groups and pairs state]"
+    sentence = f"Number of {name} of a program in HLO text.  [default: from its header, groups and pairs]"
     return click.Option(
-        [f"--{name}"], type=click.IntRange(min=1), metavar="N", expose_value=False, callback=keep, help=told
+        [f"--{name}"], type=click.IntRange(min=1), metavar="N", expose_value=False, callback=store, help=sentence
     )
 
 
 def _metavar(kind: object) -> str | None:
-    """The word for the value of an option in its help: N for a whole number, X for any; else click's word."""
+    """The placeholder for the value of an option in its help: N for an integer, X for any number; else click's."""
     return "N" if isinstance(kind, click.IntRange) else "X" if isinstance(kind, click.FloatRange) else None
 
 
@@ -73,33 +283,46 @@ _SIZE = re.compile(r"([A-Za-z_][\w.]*)=(\d{1,9})", re.ASCII)
 
 
 def _shape_option() -> click.Option:
-    """The option that states the size of a dimension that a text leaves open."""
+    """The option that states the size of a dimension that StableHLO text leaves unknown."""
 
-    def keep(context: click.Context, _: click.Parameter, values: tuple[str, ...]) -> None:
-        found = [_SIZE.fullmatch(each) for each in values]
-        for value, match in zip(values, found, strict=True):
+    def store(context: click.Context, _: click.Parameter, values: tuple[str, ...]) -> None:
+        matches = [_SIZE.fullmatch(value) for value in values]
+        for value, match in zip(values, matches, strict=True):
             if match is None:
-                raise click.BadParameter(f"{value!r}: NAME=SIZE is wanted, such as b=4 or arg0.1=4")
-        context.meta["xbuild.shapes"] = {match[1]: int(match[2]) for match in found if match}
+                raise click.BadParameter(f"{value!r}: expected NAME=SIZE, such as b=4 or arg0.1=4")
+        context.meta["xbuild.shapes"] = {match[1]: int(match[2]) for match in matches if match}
 
-    told = "Size of a dimension that StableHLO text leaves open, as b=4 or, by argument and dimension, arg0.1=4."
-    return click.Option(["--shape"], multiple=True, metavar="NAME=SIZE", expose_value=False, callback=keep, help=told)
+    sentence = "Size of an unknown dimension of StableHLO text, by name (b=4) or by argument and dimension (arg0.1=4)."
+    return click.Option(
+        ["--shape"], multiple=True, metavar="NAME=SIZE", expose_value=False, callback=store, help=sentence
+    )
+
+
+def _stage_option() -> click.Option:
+    """The option that selects a text of each module of a dump folder."""
+
+    def store(context: click.Context, _: click.Parameter, value: str | None) -> None:
+        context.meta["xbuild.stage"] = value
+
+    sentence = "The text of a module in a dump folder: `before`, `after`, or the name of a pass.  [default: the last]"
+    return click.Option(["--stage"], metavar="STAGE", expose_value=False, callback=store, help=sentence)
 
 
 class Limited(click.Command):
     """A command with --max-seconds and --max-bytes; a command that declares --max-seconds itself runs a program.
 
-    Such a run ends by itself with a report; the watch of the command allows more time, so that the report is written.
+    Such a run ends by itself with a report; the clock of the command allows more time, so that the report is written.
     """
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
-        if any(each.name == "target" for each in self.params):
-            self.params += [*(_count_option(name) for name in ("replicas", "partitions")), _shape_option()]
-        for each in self.params:
-            if isinstance(each, click.Option) and each.metavar is None and not each.is_flag:
-                each.metavar = _metavar(each.type)
-        self.runs = any(each.name == "max_seconds" for each in self.params)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if any(parameter.name == "target" for parameter in self.params):
+            counts = [_count_option(name) for name in ("replicas", "partitions")]
+            self.params += [*counts, _shape_option(), _stage_option()]
+        for parameter in self.params:
+            if isinstance(parameter, click.Option) and parameter.metavar is None and not parameter.is_flag:
+                parameter.metavar = _metavar(parameter.type)
+        self.runs = any(parameter.name == "max_seconds" for parameter in self.params)
         if not self.runs:
             seconds = click.Option(
                 ["--max-seconds"], type=Amount(), metavar="S", default=SECONDS, show_default=True, help=_MAX_SECONDS
@@ -107,69 +330,91 @@ class Limited(click.Command):
             limit = click.IntRange(min=0)
             self.params += [seconds, click.Option(["--max-bytes"], type=limit, metavar="N", help=_MAX_BYTES)]
 
-    def invoke(self, context: click.Context) -> Any:
-        from ..process.memory import memory
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        if not context.resilient_parsing:
+            return super().parse_args(context, args)
+        # A shell requests completions: options must have no effect.
+        callbacks = [(parameter, parameter.callback) for parameter in self.params]
+        try:
+            for parameter in self.params:
+                parameter.callback = None
+            return super().parse_args(context, args)
+        finally:
+            for parameter, callback in callbacks:
+                parameter.callback = callback
 
-        taken = context.params if self.runs else {key: context.params.pop(key) for key in ("max_seconds", "max_bytes")}
-        seconds = RUN_SECONDS if taken["max_seconds"] is None else taken["max_seconds"]
-        most = memory() if self.runs else memory() // 2 if taken["max_bytes"] is None else taken["max_bytes"]
+    def invoke(self, context: click.Context) -> Any:
+        from ..process.limits import memory
+
+        limits = context.params if self.runs else {key: context.params.pop(key) for key in ("max_seconds", "max_bytes")}
+        seconds = RUN_SECONDS if limits["max_seconds"] is None else limits["max_seconds"]
+        most = memory() if self.runs else memory() // 2 if limits["max_bytes"] is None else limits["max_bytes"]
         slack = 1 + seconds / 10 + STARTING * (context.params.get("engine", "interpreter") != "interpreter")
         context.obj = None
         try:
-            with limited(seconds, most, slack if self.runs else 0) as context.obj:
+            stream = None if context.params.get("as_json") else progress.terminal()
+            with progress.shown(stream), limited(seconds, most, slack if self.runs else 0) as context.obj:
                 return super().invoke(context)
         except XbuildError as error:
             raise stop(str(error)) from None
         except TimeIsOver as over:
-            said = str(over)
+            message = str(over)
         except MemoryError:
-            said = _no_memory(most, self.runs)
+            message = _out_of_memory_message(most, self.runs)
+        except (ImportError, SystemError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            message = _out_of_memory_message(most, self.runs)
         except RecursionError:
-            said = "stopped: the program is nested deeper than can be followed [nested_too_deep]"
-        say(said, err=True)
+            message = "stopped: the program is nested too deeply to process [nested_too_deep]"
+        say(message, err=True)
         raise SystemExit(LIMIT)
 
 
-def _no_memory(most: int, runs: bool) -> str:
-    way = "what it keeps is smaller with --trace-bytes" if runs else f"--max-bytes {most * 2} gives more"
-    what = f"the command would take more than {most:,} bytes of memory, and is not finished"
-    return f"stopped: {what} [limit_bytes]\n  {way}"
+def _is_out_of_memory(error: ImportError | SystemError) -> bool:
+    """Whether the limit of bytes caused an error: the limit has ended, so a failed import succeeds now.
+
+    CPython raises SystemError if a native function fails without an exception, as some do that get no memory.
+    """
+    if isinstance(error, SystemError):
+        return True
+    import ctypes
+    from importlib.machinery import EXTENSION_SUFFIXES
+
+    try:
+        if error.path and error.path.endswith(tuple(EXTENSION_SUFFIXES)):  # its name lacks the package
+            return bool(ctypes.CDLL(error.path))
+        return bool(error.path and error.name and importlib.import_module(error.name))
+    except (ImportError, OSError):
+        return False
+
+
+def _out_of_memory_message(most: int, runs: bool) -> str:
+    fix = "use --trace-bytes to record less" if runs else f"use --max-bytes {most * 2} to allow more"
+    return f"stopped: the command needs more than {most:,} bytes of memory [limit_bytes]\n  {fix}"
 
 
 class _Group(click.Group):
-    """A command that cannot write, or is interrupted, ends with a sentence; a closed pipe is click's."""
+    """The group: a command that cannot write, or is interrupted, ends with a message; click handles a closed pipe."""
 
     command_class = Limited
 
-    def enter_late(self, table: Mapping[str, tuple[str, str]]) -> None:
-        """Enter commands by name, each with the module that has it and the first sentence of its help."""
-        self.commands = LateCommands({name: module for name, (module, _) in table.items()})
-        self.sentences = {name: told for name, (_, told) in table.items()}
+    def add_late_commands(self, commands: Mapping[str, tuple[str, str]]) -> None:
+        """Add commands by name, each with the module that defines it and the first sentence of its help."""
+        self.commands = LateCommands({name: module for name, (module, _) in commands.items()})
+        self.sentences = {name: sentence for name, (_, sentence) in commands.items()}
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands, each with the whole first sentence of its help; no module of a command is imported."""
+        """List the commands, each with the full first sentence of its help, without importing their modules."""
         rows = [(name, self.sentences[name]) for name in self.list_commands(context)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
-    def main(self, *given: Any, standalone_mode: bool = True, **named: Any) -> Any:
-        run = partial(super().main, *given, standalone_mode=False, **named)
+    def main(self, *arguments: Any, standalone_mode: bool = True, **options: Any) -> Any:
+        run = partial(super().main, *arguments, standalone_mode=False, **options)
         if not standalone_mode:
             return run()
-        sys.exit(ended(run))
-
-
-def given(*parameters: str) -> list[str]:
-    """The options among these parameters that were given on the command line, as they are spelled there."""
-    context = click.get_current_context()
-    spelled = {each.name: each.opts[-1] for each in context.command.params}
-    return [spelled[p] for p in parameters if context.get_parameter_source(p) is ParameterSource.COMMANDLINE]
-
-
-def needs(wanted: str, is_there: object, *parameters: str) -> None:
-    """A usage error where one of these options is given without the option that it refines."""
-    if not is_there and (found := given(*parameters)):
-        raise click.UsageError(f"{found[0]} has no effect without {wanted}")
+        sys.exit(run_to_exit_code(run))
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -178,19 +423,24 @@ def needs(wanted: str, is_there: object, *parameters: str) -> None:
 def main(context: click.Context) -> None:
     """Read, check, run, draw and explain XLA programs.
 
-    TARGET is FILE.py:NAME (a Computation, Module or ModuleGroup, or a function of no arguments that returns one),
-    FILE.hlo, FILE.mlir or FILE.txt (what XLA or JAX print), or a folder with device0.hlo, device1.hlo and
-    so on. Of a file of several modules FILE.hlo#2 or FILE.hlo#NAME is one; check and show take them in turn without
-    that.
+    TARGET is FILE.py:NAME (a Computation, Module or ModuleGroup, or a function without arguments that returns one),
+    FILE.hlo, FILE.mlir or FILE.txt (text that XLA or JAX prints), FILE.pb (an HLO proto, read with jaxlib), - for
+    stdin, a dump folder (of --xla_dump_to, JAX_DUMP_IR_TO or `xbuild guard --report`), or a folder with device0.hlo,
+    device1.hlo and so on. The name may return what JAX lowers or compiles, too. If a file or dump has several modules,
+    FILE.hlo#2, FILE.hlo#NAME or FOLDER#NAME selects one; check and show process all of them by default.
 
-    Exit codes: 0 ok, 1 the program is refused or stops, 2 the command is used wrongly, 3 the command has come to its
-    limit of seconds or bytes, 130 it is interrupted where no run can tell of it.
+    Exit codes: 0 ok, 1 the program is refused or stops, 2 usage error, 3 limit of seconds or bytes reached, 130
+    interrupted.
 
-    `xbuild explain WORD` says what any word of a report means; `xbuild completion bash` prints a script that completes
-    commands in a shell.
+    `xbuild explain WORD` explains any word of a report; `xbuild completion bash` prints a completion script for your
+    shell.
     """
     if os.environ.get("NO_COLOR"):
         context.color = False
+
+
+# ----------------------------------------------------------------------------
+# Loading of a target, usage errors, and the end of a command
 
 
 def takes_target(command: Command) -> Command:
@@ -198,62 +448,92 @@ def takes_target(command: Command) -> Command:
     return click.argument("target", shell_complete=targets)(command)
 
 
-def load(target: str) -> Program:
-    """The program that a target names; the command ends where the target names none."""
+def load(target: str, *, is_global: bool = False) -> Program:
+    """Load the program that a target names; a target that cannot be loaded ends the command.
+
+    With `is_global` what JAX lowers is not partitioned.
+    """
     meta = click.get_current_context().meta
-    counts = {key: meta[f"xbuild.{key}"] for key in ("replicas", "partitions", "shapes") if meta.get(f"xbuild.{key}")}
     try:
-        found = programs.load(target, **counts)
-    except programs.TargetError as error:
+        program = target_files.load(target, **counts_given("stage"), is_global=is_global)
+    except target_files.TargetError as error:
         raise click.UsageError(str(error)) from None
-    except programs.UserError as error:
+    except target_files.UserError as error:
         raise stop(str(error)) from None
     except XbuildError as error:
         raise stop(str(error)) from None
-    _say_counts(found)
-    return partitioned(found) if click.get_current_context().meta.get(PARTITION) else found
+    _say_inferred_counts(program)
+    return partition_target(program) if meta.get(PARTITION) else program
 
 
-def each_of(target: str, *single: str) -> list[str]:
-    """A target for each module of a file of several; a usage error where an option of one program is given."""
+def counts_given(*more: str) -> dict[str, Any]:
+    """The values of --replicas, --partitions, --shape and `more` of these options, if they are used."""
+    meta, options = click.get_current_context().meta, ("replicas", "partitions", "shapes", *more)
+    return {key: meta[f"xbuild.{key}"] for key in options if meta.get(f"xbuild.{key}")}
+
+
+def module_targets(given: str | Sequence[str], *single: str) -> list[str]:
+    """A target for each module of files; raises a usage error if there are several and a `single` option is used."""
+    several = (given,) if isinstance(given, str) else given
     try:
-        found = programs.each_of(target)
-    except programs.TargetError as error:
+        modules = [module for target in several for module in target_files.module_targets(target)]
+    except target_files.TargetError as error:
         raise click.UsageError(str(error)) from None
-    if len(found) > 1 and (options := given(*single)):
-        raise click.UsageError(f"{options[0]} is of one program, and {target} has {len(found)}, as in {found[0]}")
-    return found
+    if len(modules) > 1 and (options := options_used(*single)):
+        has = f"{several[0]} has {len(modules)}" if len(several) == 1 else f"there are {len(modules)}"
+        raise click.UsageError(f"{options[0]} takes one program, and {has}: name one, such as {modules[0]}")
+    return modules
 
 
-def _say_counts(program: Program) -> None:
-    """Tell on stderr of counts that no header states."""
+def _say_inferred_counts(program: Program) -> None:
+    """Report on stderr the counts of devices that no header states."""
     sentence = program.annotations.get("inferred_counts") if isinstance(program, Module) else None
     if sentence:
-        say(f"{sentence}; the header states none, and --replicas and --partitions say otherwise", err=True)
+        say(f"{sentence}; the header states none; use --replicas and --partitions to override", err=True)
+
+
+def options_used(*parameters: str) -> list[str]:
+    """The options among these parameters that the command line has, as they are spelled there."""
+    context = click.get_current_context()
+    spelled = {parameter.name: parameter.opts[-1] for parameter in context.command.params}
+    return [spelled[p] for p in parameters if context.get_parameter_source(p) is ParameterSource.COMMANDLINE]
+
+
+def require(required: str, is_used: object, *parameters: str) -> None:
+    """Raise a usage error if one of these options is used without the option that it refines."""
+    if not is_used and (options := options_used(*parameters)):
+        raise click.UsageError(f"{options[0]} has no effect without {required}")
 
 
 def stop(report: str) -> SystemExit:
-    """Print a report on stderr; gives the exception that ends the command with the exit code for a refused program."""
+    """Print a report on stderr; returns the exception that ends the command with the exit code of a refused program."""
     say(report, err=True)
     return SystemExit(REFUSED)
 
 
 @contextmanager
-def reported() -> Iterator[None]:
-    """Inside, a run that is refused or stops ends the command, with its report on stderr."""
+def report_failures(interrupted: str = "interrupted, before the run started or after it ended") -> Iterator[None]:
+    """Inside, a run that is refused or stops ends the command, with its report on stderr.
+
+    An interrupt ends it with the message `interrupted`.
+    """
     from ..running import Refused, Stopped
 
     try:
         yield
-    except (Refused, Stopped, XbuildError) as report:
-        raise stop("\n".join([str(report), *getattr(report, "__notes__", ())])) from None
+    except (Refused, Stopped) as error:
+        lines = error.lines(shows_all(), report_width(err=True), MORE)
+        say_lines([*lines, *((note,) for note in getattr(error, "__notes__", ()))], err=True)
+        raise SystemExit(REFUSED) from None
+    except XbuildError as error:
+        raise stop("\n".join([str(error), *getattr(error, "__notes__", ())])) from None
     except KeyboardInterrupt:
-        say("interrupted, before the run had begun or after its end", err=True)
+        say(interrupted, err=True)
         raise SystemExit(INTERRUPTED) from None
 
 
 def module_of(program: Program) -> Module | ModuleGroup:
-    """The program as a module; a computation becomes the module of one device."""
+    """The program as a module; a computation becomes a module for one device."""
     return Module(program.name, program) if isinstance(program, Computation) else program
 
 

@@ -1,4 +1,4 @@
-"""`xbuild learn` and `xbuild puzzle`: lessons and puzzles, listed, done, judged, copied."""
+"""`xbuild learn` and `xbuild puzzle`: list, take, grade and copy lessons and puzzles."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ import click
 from ..learning import progress, shelf
 from ..learning.lesson import Question
 from .group import REFUSED, main
-from .support.paths import write_whole
-from .support.saying import say
+from .outputs import say, say_written, write_atomically
 
-Found = TypeVar("Found")
+Grade = TypeVar("Grade")
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NEW = click.Path(path_type=Path)
@@ -25,11 +24,15 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @main.command()
 @click.argument("number", type=int, required=False)
-@click.option("--check", "attempt", type=_FILE, metavar="FILE", help="Judge the guesses in a copy of the lesson.")
+@click.option("--check", "attempt", type=_FILE, metavar="FILE", help="Grade the answers in a copy of the lesson.")
 @click.option("--notebook", is_flag=True, help="Write the lesson as a notebook.")
-@click.option("--page", is_flag=True, help="Write the lesson as one HTML page, with pictures and runs step by step.")
+@click.option("--page", is_flag=True, help="Write the lesson as one HTML page, with pictures and step-by-step runs.")
 @click.option(
-    "-o", "out", type=_NEW, metavar="FILE", help="The file that is written.  [default: the lesson's name, here]"
+    "-o",
+    "out",
+    type=_NEW,
+    metavar="FILE",
+    help="File for the page or notebook.  [default: the lesson's name, in the current folder]",
 )
 @click.option("--copy", "into", type=_FOLDER, metavar="DIR", help="Copy all lessons to a new folder DIR/lessons.")
 def learn(
@@ -37,9 +40,9 @@ def learn(
 ) -> None:
     """List the lessons, or take one.
 
-    A lesson asks what a program gives, runs it, and says the rule. At a question, type the answer: numbers are enough,
-    as in 1 2 3; of choices the letter. A wrong answer may be corrected; Enter alone shows the answer. What you have
-    done is kept in your data folder.
+    A lesson asks what a program computes, runs the program, and states the rule. Type your answer to each question:
+    plain numbers, such as 1 2 3, or the letter of a choice. If an answer is wrong, try again, or press Enter to see
+    the answer. Your progress is saved in your data folder.
 
     \b
     xbuild learn 1
@@ -47,9 +50,9 @@ def learn(
     xbuild learn --copy .
     xbuild learn 1 --check lessons/01_a_graph_is_built.py
     """
-    _one_of({"--check": attempt, "--notebook": notebook, "--page": page, "--copy": into}, number, "-o", out)
+    _check_options({"--check": attempt, "--notebook": notebook, "--page": page, "--copy": into}, number, "-o", out)
     if into is not None:
-        _copied("lessons", into)
+        _copy("lessons", into)
     elif number is None:
         _list_lessons()
     elif attempt is not None:
@@ -60,20 +63,20 @@ def learn(
         _teach(number)
 
 
-def _one_of(asked: dict[str, object], number: int | None, refined: str, value: object) -> None:
-    """A usage error where options do not go together."""
-    given = [name for name, each in asked.items() if each]
-    if len(given) > 1:
-        raise click.UsageError(f"{given[0]} and {given[1]} are two different things to do")
-    if "--copy" in given and number is not None:
-        raise click.UsageError("--copy copies all of them, and takes no number")
-    if number is None and given and "--copy" not in given:
-        raise click.UsageError(f"{given[0]} wants a number, as in xbuild learn 7 {given[0]}")
-    if value and not {"--notebook", "--page"} & {*given}:
-        raise click.UsageError(f"{refined} has no effect without --notebook or --page")
+def _check_options(actions: dict[str, object], number: int | None, output: str, file: object) -> None:
+    """Raise a usage error for options that exclude each other; `output` is the option that names the `file`."""
+    options = [option for option, value in actions.items() if value]
+    if len(options) > 1:
+        raise click.UsageError(f"{options[0]} and {options[1]} exclude each other: use one of them")
+    if "--copy" in options and number is not None:
+        raise click.UsageError("--copy copies all of them: omit the number")
+    if number is None and options and "--copy" not in options:
+        raise click.UsageError(f"{options[0]} needs a number, as in xbuild learn 7 {options[0]}")
+    if file and not {"--notebook", "--page"} & {*options}:
+        raise click.UsageError(f"{output} has no effect without --notebook or --page")
 
 
-def _entry(kind: str, number: int) -> shelf.Entry:
+def _entry(kind: str, number: int) -> shelf.ShelfEntry:
     try:
         return shelf.entry(kind, number)
     except shelf.LessonError as error:
@@ -81,53 +84,54 @@ def _entry(kind: str, number: int) -> shelf.Entry:
 
 
 def _list_lessons() -> None:
-    kept = progress.progress()
-    for number, each in shelf.entries("lessons").items():
-        done, wanted = len(kept.answered.get(each.name, ())), each.number_of_questions
-        mark = "done" if done >= wanted else f"{done}/{wanted}" if done else ""
-        say(f"{number:>2}  {mark:<4}  {each.title}")
-    say("\nxbuild learn 1 begins the first; xbuild learn --copy DIR copies them; xbuild puzzle lists the puzzles")
-    _trouble(kept)
+    learner = progress.read_progress()
+    for number, lesson in shelf.entries("lessons").items():
+        done, total = len(learner.answered.get(lesson.name, ())), lesson.number_of_questions
+        mark = "done" if done >= total else f"{done}/{total}" if done else ""
+        say(f"{number:>2}  {mark:<4}  {lesson.title}")
+    say("\nxbuild learn 1 starts the first; xbuild learn --copy DIR copies them; xbuild puzzle lists the puzzles")
+    _say_trouble(learner)
 
 
-def _trouble(kept: progress.Progress) -> None:
-    if kept.trouble:
-        say(kept.trouble, err=True)
+def _say_trouble(learner: progress.Progress) -> None:
+    if learner.trouble:
+        say(learner.trouble, err=True)
 
 
-def _copied(kind: str, into: Path) -> None:
+def _copy(kind: str, into: Path) -> None:
     try:
-        made = shelf.copy(kind, into)
+        files = shelf.copy(kind, into)
     except FileExistsError as error:
         raise click.UsageError(f"{error.filename}: {error.strerror}") from None
     except OSError as error:
         raise click.ClickException(f"{into} cannot be written: {error.strerror}") from None
-    word = "learn" if kind == "lessons" else "puzzle"
-    say(f"{made[0].parent}: {len(made)} {kind}; fill one in, then: xbuild {word} 1 --check {made[0]}")
+    command = "learn" if kind == "lessons" else "puzzle"
+    what = f"{len(files)} {kind}; fill one in, then run xbuild {command} 1 --check {files[0]}"
+    say_written(files[0].parent, what)
 
 
 def _check_lesson(number: int, attempt: Path) -> None:
     lesson = _entry("lessons", number)
-    questions, kept = _judged(lambda: shelf.graded(number, attempt)), progress.progress()
-    right = [each for each in questions if not each.is_open and each.takes(each.guess)]
-    for each in questions:
-        say(f"{_verdict(each, right):<7}  {each.words}")
-        if not each.is_open and each not in right and (why := each.mismatch(each.guess)):
+    questions, learner = _report_lesson_errors(lambda: shelf.grade(number, attempt)), progress.read_progress()
+    right = [question for question in questions if not question.is_open and question.accepts(question.guess)]
+    for question in questions:
+        say(f"{_grade(question, right):<7}  {question.words}")
+        if not question.is_open and question not in right and (why := question.mismatch(question.guess)):
             say(f"{'':<7}  {why}")
     if right:
-        kept.note(lesson.name, *(each.words for each in right))
-    _trouble(kept)
+        learner.note(lesson.name, *(question.words for question in right))
+    _say_trouble(learner)
     say(f"\n{len(right)} of {len(questions)} right")
     raise SystemExit(0 if len(right) == len(questions) else REFUSED)
 
 
-def _verdict(question: Question, right: list[Question]) -> str:
-    return "open" if question.is_open else "right" if question in right else "not so"
+def _grade(question: Question, right: list[Question]) -> str:
+    return "open" if question.is_open else "right" if question in right else "wrong"
 
 
-def _judged(judge: Callable[[], Found]) -> Found:
+def _report_lesson_errors(grade: Callable[[], Grade]) -> Grade:
     try:
-        return judge()
+        return grade()
     except shelf.LessonError as error:
         raise click.UsageError(str(error)) from None
 
@@ -139,47 +143,48 @@ def _write(number: int, page: bool, out: Path | None) -> None:
     lesson = _entry("lessons", number)
     target = out or Path(f"{lesson.path.stem}.{'html' if page else 'ipynb'}")
     if not page and target.exists():
-        raise click.UsageError(f"{target} is there already, perhaps with guesses of yours; -o writes another file")
+        raise click.UsageError(f"{target} already exists, perhaps with your answers; use -o to write another file")
     text = lesson_page(lesson) if page else notebook(lesson.cells)
-    write_whole(target, text)
-    say(str(target))
+    write_atomically(target, text)
+    say_written(target, "a page, for any browser" if page else "a notebook")
 
 
 def _teach(number: int) -> None:
     from ..learning.terminal import teach
-    from ..stepping.face import face_of
+    from ..stepping.console import console_of
 
-    if (watch := click.get_current_context().obj) is not None:
-        watch.stop()  # a lesson has no limit of time: it waits for its learner
-    read, kept = io.StringIO() if sys.stdin is None else sys.stdin, progress.progress()
-    _trouble(kept)
-    known = kept.trouble
-    all_right = teach(_entry("lessons", number), face_of(sys.stdout), read.readline, kept)
-    if kept.trouble != known:
-        _trouble(kept)
+    if (limit := click.get_current_context().obj) is not None:
+        limit.stop()  # a lesson has no time limit: it waits for its learner
+    read, learner = io.StringIO() if sys.stdin is None else sys.stdin, progress.read_progress()
+    _say_trouble(learner)
+    known_trouble = learner.trouble
+    all_right = teach(_entry("lessons", number), console_of(sys.stdout), read.readline, learner)
+    if learner.trouble != known_trouble:
+        _say_trouble(learner)
     if all_right and number + 1 in shelf.entries("lessons"):
-        say(f"done; xbuild learn {number + 1} is next: {shelf.entry('lessons', number + 1).title}")
+        say(f"done; next: xbuild learn {number + 1}, {shelf.entry('lessons', number + 1).title}")
     elif not all_right:
-        say(f"xbuild learn {number} asks again")
+        say(f"to try again: xbuild learn {number}")
 
 
 @main.command()
 @click.argument("number", type=int, required=False)
-@click.option("--check", "attempt", type=_FILE, metavar="FILE", help="Judge the function `solution` in a file.")
-@click.option("--solution", "reveal", is_flag=True, help="Show a solution with the best score that is known.")
+@click.option("--check", "attempt", type=_FILE, metavar="FILE", help="Grade the function `solution` in a file.")
+@click.option("--solution", "reveal", is_flag=True, help="Show a solution with the best known score.")
 @click.option("--copy", "into", type=_FOLDER, metavar="DIR", help="Copy all puzzles to a new folder DIR/puzzles.")
 def puzzle(number: int | None, attempt: Path | None, reveal: bool, into: Path | None) -> None:
-    """List the puzzles, or judge a solution.
+    """List the puzzles, or grade a solution.
 
-    A puzzle gives a function in NumPy and the ops to build it of. `xbuild puzzle --copy .` copies the files to fill in.
+    A puzzle states a function in NumPy, and the ops to build it from. `xbuild puzzle --copy .` copies the files to
+    fill in.
 
     \b
     xbuild puzzle 3
     xbuild puzzle 3 --check puzzles/03_one_hot.py
     """
-    _one_of({"--check": attempt, "--solution": reveal, "--copy": into}, number, "", None)
+    _check_options({"--check": attempt, "--solution": reveal, "--copy": into}, number, "", None)
     if into is not None:
-        _copied("puzzles", into)
+        _copy("puzzles", into)
     elif number is None:
         _list_puzzles()
     elif attempt is not None:
@@ -189,41 +194,41 @@ def puzzle(number: int | None, attempt: Path | None, reveal: bool, into: Path | 
 
 
 def _show_puzzle(number: int, reveal: bool) -> None:
-    """Print the file of a puzzle and how to go on, or the solution."""
+    """Print the file of a puzzle and what to do next, or the solution."""
     path = _entry("puzzles", number).path
     if reveal:
         say(shelf.solution_of(number).read_text(encoding="utf-8").rstrip())
         return
     say(path.read_text(encoding="utf-8").rstrip())
     if allowed := shelf.puzzle_of(path).allowed:
-        say(f"\nops that may be used: {', '.join(allowed.split())}; parameters, constants and tuples are free")
-    say(f"\nxbuild puzzle --copy . gives puzzles/{path.name} to fill in; then: ", nl=False)
+        say(f"\nallowed ops: {', '.join(allowed.split())}; parameters, constants and tuples are free")
+    say(f"\nto solve it: xbuild puzzle --copy . creates puzzles/{path.name}; fill it in, then run ", nl=False)
     say(f"xbuild puzzle {number} --check puzzles/{path.name}")
-    say("xbuild ops lists all ops, xbuild explain NAME tells of one, with an example")
+    say("xbuild ops lists all ops; xbuild explain NAME explains one, with an example")
 
 
 def _list_puzzles() -> None:
-    from ..learning.puzzle import said
+    from ..learning.puzzle import score_text
 
-    kept = progress.progress()
-    for number, each in shelf.entries("puzzles").items():
-        best, score = shelf.puzzle_of(each.path).best, kept.solved.get(each.name)
-        figures = said({name: score[name] for name in best if name in score}) if score else ""
-        mine = f"  [solved{': ' if figures else ''}{figures}]" if score is not None else ""
-        say(f"{number:>2}  {each.title}{mine}")
-    say("\nxbuild puzzle 1 shows the first; xbuild puzzle --copy DIR copies them; xbuild puzzle 1 --check FILE judges")
-    _trouble(kept)
+    learner = progress.read_progress()
+    for number, entry in shelf.entries("puzzles").items():
+        best, score = shelf.puzzle_of(entry.path).best, learner.solved.get(entry.name)
+        text = score_text({name: score[name] for name in best if name in score}) if score else ""
+        mark = f"  [solved{': ' if text else ''}{text}]" if score is not None else ""
+        say(f"{number:>2}  {entry.title}{mark}")
+    say("\nxbuild puzzle 1 shows the first; xbuild puzzle --copy DIR copies them; xbuild puzzle 1 --check FILE grades")
+    _say_trouble(learner)
 
 
 def _check_puzzle(number: int, attempt: Path) -> None:
-    from ..learning.puzzle import told
+    from ..learning.puzzle import judgement_text
 
-    shown = _entry("puzzles", number)
-    stated = shelf.puzzle_of(shown.path)
-    found = _judged(lambda: stated.judged(shelf.solution_in(attempt)))
-    say(told(stated, found), err=not found.is_solved)
-    if found.is_solved:
-        kept = progress.progress()
-        kept.solve(shown.name, dict(found.score))
-        _trouble(kept)
-    raise SystemExit(0 if found.is_solved else REFUSED)
+    entry = _entry("puzzles", number)
+    puzzle = shelf.puzzle_of(entry.path)
+    judgement = _report_lesson_errors(lambda: puzzle.judge(shelf.solution_in(attempt)))
+    say(judgement_text(puzzle, judgement), err=not judgement.is_solved)
+    if judgement.is_solved:
+        learner = progress.read_progress()
+        learner.solve(entry.name, dict(judgement.score))
+        _say_trouble(learner)
+    raise SystemExit(0 if judgement.is_solved else REFUSED)

@@ -1,60 +1,65 @@
-"""`xbuild play`: the game of schedules, a page a level."""
+"""`xbuild play`: the scheduling game, one page for each level."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
+from ..files.targets import file_of
 from ..game import level_of, level_page
-from ..game.levels import Entry, in_order
+from ..game.levels import in_order
+from .candidates import targets
 from .group import load, main
-from .support.paths import distinct, target_of, write_whole
-from .support.saying import say
+from .outputs import check_distinct, say, say_written, target_input, write_atomically
 
 
 @main.command()
-@click.argument("which", required=False, metavar="[LEVEL|TARGET]")
+@click.argument("which", required=False, metavar="[LEVEL|TARGET]", shell_complete=targets)
 @click.option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The page.  [default: LEVEL.html]",
+    help="File for the page.  [default: LEVEL.html, or the name of the target's file with .html]",
 )
-@click.option("--send-buffers", type=click.FloatRange(min=0), default=0, help="As of check; for a TARGET.")
+@click.option("--send-buffers", type=click.FloatRange(min=0), default=0, help="With TARGET: as for xbuild check.")
 def play(which: str | None, output: Path | None, send_buffers: float) -> None:
-    """You are the scheduler: move the devices of a small program, and try to make it hang.
+    """Be the scheduler: move the devices of a small program, and try to make it hang.
 
-    Without an argument the levels are listed. A level, by number or name, or any small program, becomes one page, which
-    knows every state of the program, and says when no order can end any more.
+    Without an argument, list the levels. A level (by number or name) or any small program becomes one page, which
+    knows every state of the program, and tells you when no order can finish any more.
 
     \b
     xbuild play 3
     xbuild play mine.hlo -o mine.html
     """
     if which is None:
-        _list()
+        _list_levels()
         return
-    entry = next((each for each in in_order() if which in (each.name, str(each.number))), None)
-    if entry is not None:
-        name, page = entry.name, entry.page()
+    level = next((level for level in in_order() if which in (level.name, str(level.number))), None)
+    if level is not None:
+        page, target = level.page(), output or Path(f"{level.name}.html")
     else:
-        found = level_of(load(which), send_buffers=send_buffers)
-        name, page = found.name, level_page(found)
-    target = output or Path(f"{name}.html")
-    if entry is None:
-        distinct(target_of(which), {"-o": str(target)})
-    write_whole(target, page)
-    say(f"wrote {target}; open it in a browser")
+        page = level_page(level_of(load(which), send_buffers=send_buffers))
+        target = output or _default_page(which)
+        check_distinct(target_input(which), {"-o": str(target)})
+    write_atomically(target, page)
+    say_written(target, "a page, for any browser")
 
 
-def _list() -> None:
-    width = max(len(each.name) for each in in_order())
-    for each in in_order():
-        say(f"{each.number:>2}  {each.name:<{width}}  {_words(each)}")
-    say("\nxbuild play 3 writes the page of a level; xbuild play TARGET that of any small program of several devices")
+def _default_page(target: str) -> Path:
+    """The page of a target, in the current folder, named after its file; raises a usage error if that exists."""
+    page = Path(f"{Path(file_of(target)).stem}.html")
+    if os.path.lexists(page):
+        raise click.UsageError(f"{page} already exists; use -o to write another file")
+    return page
 
 
-def _words(entry: Entry) -> str:
-    return entry.title.partition(". ")[2]
+def _list_levels() -> None:
+    levels = in_order()
+    width = max(len(level.name) for level in levels)
+    for level in levels:
+        say(f"{level.number:>2}  {level.name:<{width}}  {level.title.partition('. ')[2]}")
+    say("\nxbuild play 3 writes the page of level 3; xbuild play TARGET writes one for any small multi-device program")

@@ -1,4 +1,4 @@
-"""`xbuild ops` and `xbuild explain`: the ops by family, and what a word or an instruction of a program is."""
+"""`xbuild ops`, `xbuild explain` and `xbuild why`: what an op, a word or an instruction of a program is."""
 
 from __future__ import annotations
 
@@ -12,42 +12,46 @@ import xbuild
 from shape_inference import infer
 
 from ..core.diagnostics import BuildError
+from ..core.graph import ModuleGroup
 from ..core.op import OPS, Schema
 from ..reference.op_names import NAMES
-from ..reference.words import close_to, first_sentence, signature_of, told
-from .group import given, load, main
-from .support.candidates import instructions, words
-from .support.saying import say, say_json
+from ..reference.words import closest_word, explain_word, first_sentence, signature_of
+from .candidates import instructions, words
+from .group import load, main, options_used, takes_target
+from .outputs import say, say_json
+
+# ----------------------------------------------------------------------------
+# `xbuild ops` and `xbuild explain`
 
 _NAME = 26
-"""The width of the names of ops in the list."""
+"""The width of the column of names."""
 
 
 @main.command()
-@click.option("--signatures", is_flag=True, help="Print operands, attributes and the name in XlaBuilder of each op.")
+@click.option("--signatures", is_flag=True, help="Print the operands, attributes and XlaBuilder name of each op.")
 def ops(signatures: bool) -> None:
     """List the ops by family, each with a sentence.
 
-    `xbuild explain NAME` says more of one.
+    `xbuild explain NAME` describes one of them in detail.
     """
     for number, (family, schemas) in enumerate(_families().items()):
         say(f"{chr(10) * bool(number)}{family}")
         for schema in schemas:
-            say(f"  {_signature(schema)}" if signatures else "\n".join(_listed(schema)))
+            say(f"  {_signature(schema)}" if signatures else "\n".join(_entry_lines(schema)))
 
 
 def _families() -> dict[str, list[Schema]]:
-    """The ops by the sentence at the head of the file that declares them."""
-    found: dict[str, list[Schema]] = {}
+    """The ops by family; the title of a family is the docstring of the module that declares it."""
+    families: dict[str, list[Schema]] = {}
     for schema in OPS.values():
         title = (sys.modules[schema.declaration.__module__].__doc__ or "").strip()
-        found.setdefault(title, []).append(schema)
-    return found
+        families.setdefault(title, []).append(schema)
+    return families
 
 
-def _listed(schema: Schema) -> Iterator[str]:
-    lacks = "".join(f" [no {word}]" for word, has in _readings(schema.opcode) if not has)
-    sentence = f"{first_sentence(schema.declaration.__doc__ or '')}{lacks}"
+def _entry_lines(schema: Schema) -> Iterator[str]:
+    missing = "".join(f" [no {rule}]" for rule, has in _rules(schema.opcode) if not has)
+    sentence = f"{first_sentence(schema.declaration.__doc__ or '')}{missing}"
     head = f"  {NAMES[schema.opcode].name:<{_NAME}} "
     indent = " " * len(head)
     yield from textwrap.wrap(sentence, 80, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False)
@@ -58,8 +62,8 @@ def _signature(schema: Schema) -> str:
     return f"{signature_of(schema)}{f'  ({name})' if name else ''}"
 
 
-def _readings(opcode: str) -> tuple[tuple[str, bool], ...]:
-    """Which readings the op has: a rule for its shape, and one for its value (or a line of the plan)."""
+def _rules(opcode: str) -> tuple[tuple[str, bool], ...]:
+    """Whether the op has a rule for its shape, and one for its value (or a line of the plan)."""
     from ..properties.effects import COLLECTIVES
     from ..running import rule_tables
 
@@ -78,37 +82,65 @@ def _readings(opcode: str) -> tuple[tuple[str, bool], ...]:
 )
 @click.option("--json", "as_json", is_flag=True, help="With --of: print the facts as JSON.")
 def explain(target: str, name: str | None, as_json: bool) -> None:
-    """Say what a word means, or what an instruction of a program is.
+    """Explain a word, or an instruction of a program.
 
-    WORD is an op (by its name in xb, in HLO text or in XlaBuilder), a function or type of xb, a kind of error as in
+    WORD is an op (by its name in xb, in HLO text or in XlaBuilder), a function or type of xb, a kind of error such as
     [dimension_mismatch], an attribute, or a word of reports and documents such as replica_groups, token or psum.
 
-    With --of NAME it is the program TARGET, and of its instruction NAME is told what it does, why it has its shape
-    (in numbers), which line made it, what uses it, what it depends on, which devices hold equal values, and its value
-    where that is known before the run.
+    With --of NAME, explain instruction NAME of the program TARGET: what it does, why it has its shape (in numbers),
+    its source line, its users and dependencies, which devices hold equal values, and its value if that is known
+    without a run.
     """
     if name is None:
-        if wrong := given("as_json", "replicas", "partitions"):
-            raise click.UsageError(f"{wrong[0]} is for an instruction of a program: TARGET --of NAME")
+        if wrong := options_used("as_json", "replicas", "partitions"):
+            raise click.UsageError(f"{wrong[0]} applies to an instruction of a program: TARGET --of NAME")
         _explain_word(target)
         return
     try:
-        found = xbuild.explain(load(target), name)
+        explanation = xbuild.explain(load(target), name)
     except BuildError as error:
         if error.kind != "undefined_name":
             raise
         raise click.UsageError(
             f"the program has no instruction %{name.removeprefix('%')}; `xbuild show` prints them"
         ) from None
-    say_json(found.to_dict()) if as_json else say(str(found))
+    say_json(explanation.to_dict()) if as_json else say(str(explanation))
 
 
 def _explain_word(word: str) -> None:
-    texts = told(word)
+    texts = explain_word(word)
     if not texts:
-        close = close_to(word)
+        close = closest_word(word)
         hint = f"; did you mean {close!r}?" if close else "; `xbuild ops` lists the ops"
         if ":" in word or word.endswith((".hlo", ".txt")):
-            hint = "; with --of NAME it is a program, and NAME one of its instructions"
-        raise click.UsageError(f"{word!r} is neither an op nor another word that is known{hint}")
+            hint = "; if it is a program, add --of NAME to explain its instruction NAME"
+        raise click.UsageError(f"{word!r} is neither an op nor another known word{hint}")
     say("\n\n".join(texts))
+
+
+# ----------------------------------------------------------------------------
+# `xbuild why`
+
+
+@main.command()
+@takes_target
+@click.argument("name", metavar="INSTRUCTION", shell_complete=instructions)
+def why(target: str, name: str) -> None:
+    """Name the instruction that an instruction is the derivative of, with its line and users.
+
+    `xbuild explain TARGET --of NAME` tells more about any instruction.
+    """
+    from ..differentiation.origins import why as explain_origin
+
+    program = load(target)
+    modules = program.modules.values() if isinstance(program, ModuleGroup) else (program,)
+    reports = [explain_origin(module, name) for module in dict.fromkeys(modules) if _has_instruction(module, name)]
+    if not reports:
+        raise click.UsageError(f"the program has no instruction %{name.removeprefix('%')}; `xbuild show` prints them")
+    say("\n\n".join(reports))
+
+
+def _has_instruction(module: object, name: str) -> bool:
+    computations = getattr(module, "computations", None) or module.reachable()  # type: ignore[attr-defined]
+    bare = name.removeprefix("%")
+    return any(instruction.name == bare for computation in computations for instruction in computation.instructions)

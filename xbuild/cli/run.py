@@ -1,31 +1,87 @@
-"""`xbuild run`: runs a program on all its devices."""
+"""`xbuild run`: runs a program on all its devices, and prints a summary of the results.
+
+Sections:
+
+    The summary of the results
+    The command
+    Arguments
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import click
+import numpy as np
 from attrs import evolve
 
+from shape_inference import AnyShape, Shape
+
+from .. import running
 from ..core.graph import Module, ModuleGroup
-from ..files import arguments as npz_inputs
-from ..files import results as archive
+from ..files import arrays as npz
 from ..files.targets import file_of
-from ..properties.agreement import agreeing
-from .group import RUN_SECONDS, Amount, entries, load, main, module_of, needs, reported, stop, takes_target
-from .keeping import Asked, apart, executed, in_a_folder, takes_machine, takes_source_root
-from .support.partition_option import parts, said_of, say_not_partitioned, takes_partition
-from .support.paths import distinct, target_of
-from .support.saying import say
-from .support.summary import summary
+from ..properties.variances import share_equal_arguments
+from .group import RUN_SECONDS, Amount, entries, load, main, module_of, report_failures, require, stop, takes_target
+from .options import (
+    PAGE,
+    RunRecording,
+    check_folder_exists,
+    check_outside_trace,
+    comparison_lines,
+    partitioned_target,
+    run_and_record,
+    shows_all,
+    takes_all,
+    takes_machine,
+    takes_partition,
+    takes_source_root,
+    warn_not_partitioned,
+)
+from .outputs import MORE, check_distinct, say, say_written, target_input
+
+# ----------------------------------------------------------------------------
+# The summary of the results
+
+
+def summary(results: Sequence[Any], shapes: Sequence[AnyShape], *, is_global: bool = False) -> Iterator[str]:
+    """A line for each output of each device, or of the global program, with its elements or their range."""
+    rows = [
+        (
+            "global" if is_global else f"device {device}",
+            f"out{number}",
+            str(shape),
+            _array_text(np.asarray(leaf), shape),
+        )
+        for device, (result, result_shape) in enumerate(zip(results, shapes, strict=True))
+        for number, (leaf, shape) in enumerate(npz.leaf_values(result, result_shape))
+    ]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    for row in rows:
+        yield "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]))
+
+
+def _array_text(array: Any, shape: Shape) -> str:
+    """An array as text: its elements if they are few, else the minimum, the mean and the maximum."""
+    if array.size <= 8:
+        return " ".join(np.array2string(array, separator=", ", max_line_width=10**6).split())
+    if shape.dtype.kind == "complex":
+        return f"mean of magnitudes {np.abs(array).mean():.6g}"
+    wide = array.astype(np.float64)
+    with np.errstate(all="ignore"):
+        return f"min {wide.min():.6g}  mean {wide.mean():.6g}  max {wide.max():.6g}"
+
+
+# ----------------------------------------------------------------------------
+# The command
 
 DENORMALS = click.Choice(["flush", "keep"])
 SEED = click.IntRange(min=0)
 """The type of a seed; NumPy's generators take no negative seed."""
 
-_SECONDS = "Limit on the seconds of the run; with --page or --trace half of them are for these.  [default: 3600]"
+_SECONDS = "Limit on the run in seconds; with --page or --trace, half of it is for writing these.  [default: 3600]"
 
 
 @main.command()
@@ -36,7 +92,7 @@ _SECONDS = "Limit on the seconds of the run; with --page or --trace half of them
     type=click.Path(exists=True, dir_okay=False),
     help="File of arguments, FILE.npz: d<device>_arg<i>, or arg<i> for every device.",
 )
-@click.option("--random", "seed", type=SEED, metavar="SEED", help="Seed of random arguments.")
+@click.option("--random", "seed", type=SEED, metavar="SEED", help="Use random arguments, from this seed.")
 @click.option(
     "--outputs",
     type=click.Path(dir_okay=False, writable=True),
@@ -50,19 +106,19 @@ _SECONDS = "Limit on the seconds of the run; with --page or --trace half of them
 @click.option(
     "--strict",
     is_flag=True,
-    help="Report values that were clamped, dropped or out of range, and where NaN or infinity is born.",
+    help="Report values that are clamped, dropped or out of range, and where a NaN or infinity first appears.",
 )
 @click.option(
     "--send-buffers",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="How many sends of a channel may go on before their recvs are posted.",
+    help="How many sends of a channel may proceed before their recvs are posted.",
 )
 @click.option(
     "--denormals",
     type=DENORMALS,
-    help="Whether denormal numbers become zero, as in XLA, or are kept, as with --against stablehlo.  [default: flush]",
+    help="Flush denormal numbers to zero, as XLA does, or keep them.  [default: flush; with --against stablehlo, keep]",
 )
 @click.option(
     "--engine",
@@ -75,20 +131,20 @@ _SECONDS = "Limit on the seconds of the run; with --page or --trace half of them
     "--against",
     type=click.Choice(["xla", "stablehlo"]),
     default="xla",
-    help="The engine with which --engine both compares.",
+    help="The engine that --engine both compares with the interpreter.",
     show_default=True,
 )
 @click.option(
-    "--platform", default="cpu", help="Platform of JAX on which real XLA runs: cpu, gpu, tpu.", show_default=True
+    "--platform", default="cpu", help="JAX platform on which real XLA runs: cpu, gpu, tpu.", show_default=True
 )
 @click.option(
-    "--eps", type=Amount(), help="Tolerance of --engine both, in eps of the element type.  [default: by type]"
+    "--eps", type=Amount(), help="Tolerance of --engine both, in eps of the element type.  [default: depends on type]"
 )
 @click.option("--page", type=click.Path(dir_okay=False), help="File for a page that replays the run, FILE.html.")
 @takes_source_root
 @takes_machine
 @click.option(
-    "--trace", "folder", type=click.Path(file_okay=False), help="Folder for the trace, which `xbuild trace` reads."
+    "--trace", "folder", type=click.Path(file_okay=False), help="Folder for a trace of the run; read by `xbuild trace`."
 )
 @click.option(
     "--trace-bytes",
@@ -101,15 +157,16 @@ _SECONDS = "Limit on the seconds of the run; with --page or --trace half of them
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Keep the values of every N-th execution of an instruction.",
+    help="Record the values of every N-th execution of an instruction.",
 )
-@click.option("--max-trips", type=click.IntRange(min=0), help="Limit on the trips of any one loop.")
+@click.option("--max-trips", type=click.IntRange(min=0), help="Limit on the trips of each loop.")
 @click.option("--max-seconds", type=Amount(), help=_SECONDS)
 @click.option(
     "--max-bytes",
     type=click.IntRange(min=0),
-    help="Limit on the bytes of any one value.  [default: half of the machine's memory]",
+    help="Limit on the bytes of each value.  [default: half of the machine's memory]",
 )
+@takes_all
 def run(
     target: str,
     inputs: str | None,
@@ -135,153 +192,153 @@ def run(
 ) -> None:
     """Check a program, run it on all its devices, and print a summary of the results.
 
-    With --engine xla it runs on real XLA, which JAX brings; with --engine stablehlo on the reference interpreter of
-    StableHLO, which jaxlib brings. With --engine both the results are the interpreter's, a line for each output says
-    how far those of real XLA (or of --against stablehlo) are from them, and the exit code is 1 where one differs.
+    With --engine xla it runs on real XLA, which comes with JAX; with --engine stablehlo, on StableHLO's reference
+    interpreter, which comes with jaxlib. With --engine both, the results are those of the interpreter, a line for each
+    output says how much the results of real XLA (or of --against stablehlo) differ, and the exit code is 1 if any does.
 
-    Files of --infeed hold item i of a device as d<device>_infeed<i>, or infeed<i> for every device; of an item that
-    is a tuple, element k is d<device>_infeed<i>_<k>. Types that NumPy's files lack are named, as in infeed0:bf16.
+    In a file of --infeed, item i of a device is d<device>_infeed<i>, or infeed<i> for every device; if an item is a
+    tuple, its element k is d<device>_infeed<i>_<k>. Add types that NumPy's files lack to the name: infeed0:bf16.
 
-    With --strict the results are printed and written as without it; what was found is on stderr, and the exit code 1.
+    With --strict, the results are unchanged; findings go to stderr, and the exit code is 1 if there are any.
 
-    With --partition the arguments are those of the program for one device, and so are the results, which are compared
-    with those of a run on one device.
+    With --partition, arguments and results are those of the global program; the results are compared with a run of it
+    on one device. Differences that shrink with the precision are rounding.
 
-    With --page and --trace the run is kept, whatever ends it; of a program that is refused, up to where it is stuck.
+    With --page and --trace, the run is recorded however it ends; a refused program runs until it is stuck.
     """
-    from ..running import Limits, engines
-    from ..timelines import timeline
-
     other = against if engine == "both" else engine
-    needs("--engine both", engine == "both", "eps", "against")
-    needs("--engine xla, or both against it", other == "xla", "platform")
+    require("--engine both", engine == "both", "eps", "against")
+    require("--engine xla, or both against it", other == "xla", "platform")
     if other != "interpreter":
-        _one_mode(denormals, other)
-    needs("--page", page, "source_root", "machine")
-    needs("--trace DIR", folder, "trace_bytes", "trace_every")
-    apart(folder, file_of(target), inputs, infeed, outputs, page)
+        _check_denormals(denormals, other)
+    require("--page", page, "source_root", "machine")
+    require("--trace DIR", folder, "trace_bytes", "trace_every")
+    check_outside_trace(folder, file_of(target), inputs, infeed, outputs, page)
     if outputs:
-        in_a_folder(outputs)
-    read = {**target_of(target), "--inputs": inputs, "--infeed": infeed}
-    distinct(read, {"--outputs": outputs, "--page": page})
+        check_folder_exists(outputs)
+    read = {**target_input(target), "--inputs": inputs, "--infeed": infeed}
+    check_distinct(read, {"--outputs": outputs, "--page": page})
     program = module_of(load(target))
-    say_not_partitioned(program, "run")
+    warn_not_partitioned(program, "run")
     seconds = RUN_SECONDS if max_seconds is None else max_seconds
-    given: dict[str, Any] = {"trips": max_trips, "seconds": seconds, "bytes": max_bytes}
-    limits = Limits(**{key: value for key, value in given.items() if value is not None})
-    arguments = arguments_of(program, inputs, seed, max_bytes)
-    items = _infeed(infeed, engine, len(entries(program)), max_bytes)
-    for option, value in (("--strict is", strict), ("--page and --trace are", page or folder)):
-        if value and engine not in ("interpreter", "both"):
-            raise click.UsageError(f"{option} for the interpreter, and --engine {engine} is given")
-    asked = Asked(page, folder, {"bytes": trace_bytes, "every": trace_every}, source_root, machine)
+    maxima: dict[str, Any] = {"trips": max_trips, "seconds": seconds, "bytes": max_bytes}
+    limits = running.Limits(**{key: value for key, value in maxima.items() if value is not None})
+    arguments = load_arguments(program, inputs, seed, max_bytes)
+    items = _read_infeed(infeed, engine, len(entries(program)), max_bytes)
+    for options, is_used in (("--strict needs", strict), ("--page and --trace need", page or folder)):
+        if is_used and engine not in ("interpreter", "both"):
+            raise click.UsageError(f"{options} the interpreter, and --engine is {engine}")
+    recording = RunRecording(page, folder, {"bytes": trace_bytes, "every": trace_every}, source_root, machine)
     if machine is not None:
+        from ..timelines import timeline
+
         timeline(program, machine)  # refuses a machine or a program before the run
-    if asked and limits.seconds is not None:
+    if recording and limits.seconds is not None:
         limits = evolve(limits, seconds=limits.seconds / 2)
     results, theirs, failure = [], [], None
     mode = denormals or ("keep" if other == "stablehlo" else "flush")
-    with reported():
+    with report_failures():
         if other == "xla":
-            results = theirs = engines.execute_on_xla(program, arguments, platform=platform, limits=limits)
+            results = theirs = running.engines.execute_on_xla(program, arguments, platform=platform, limits=limits)
         if other == "stablehlo":
-            results = theirs = engines.execute_on_stablehlo(program, arguments, limits=limits)
+            results = theirs = running.engines.execute_on_stablehlo(program, arguments, limits=limits)
         if engine in ("interpreter", "both"):
-            options: dict[str, Any] = {"send_buffers": send_buffers, "strict": strict, "denormals": mode}
-            options |= {"infeed": items, "limits": limits}
-            results, failure = executed(program, arguments, asked, **options)
-    shapes, cut, alone = [entry.root.shape for entry in entries(program)], parts(), []
-    if cut is not None:
-        shapes, results, theirs = cut.joined(results, theirs)
-        with reported():
-            alone = cut.against_one_device(results[0], denormals=mode, limits=limits)
+            run_options: dict[str, Any] = {"send_buffers": send_buffers, "strict": strict, "denormals": mode}
+            run_options |= {"infeed": items, "limits": limits}
+            results, failure = run_and_record(program, arguments, recording, **run_options)
+    shapes, split, with_one_device = [entry.root.shape for entry in entries(program)], partitioned_target(), []
+    if split is not None:
+        shapes, results, theirs = split.join_results(results, theirs)
+        with report_failures():
+            with_one_device = split.compare_with_one_device(results[0], denormals=mode, limits=limits)
     if outputs:
-        _write(outputs, results, shapes)
-    compared = engines.compare(results, theirs, shapes, eps, engine=other) if engine == "both" else []
+        _write_outputs(outputs, results, shapes)
+    compared = running.engines.compare(results, theirs, shapes, eps, engine=other) if engine == "both" else []
     if engine == "both":
-        told = engines.comparison.lines(compared) if cut is None else said_of(compared, "global")
+        lines = running.engines.comparison.lines(compared) if split is None else comparison_lines(compared, "global")
     else:
-        told = summary(results, shapes, is_global=cut is not None)
-    for line in (*told, *said_of(alone, "against one device")):
+        lines = summary(results, shapes, is_global=split is not None)
+    for line in (*lines, *comparison_lines(with_one_device, "against one device")):
         say(line)
-    for written in _written(outputs, page, folder):
-        say(written)
-    faults = [str(failure)] if failure else []
-    if not all(each.same for each in compared):
+    _say_written_files(outputs, page, folder)
+    faults = ["\n".join(failure.report.lines(shows_all(), MORE))] if failure else []
+    if not all(output.same for output in compared):
         faults.append("the engines differ")
-    if not all(each.same for each in alone):
+    if not all(output.same for output in with_one_device):
         faults.append("the partitioned program differs from the one-device run")
     if faults:
         raise stop("\n".join(faults))
 
 
-def _written(outputs: str | None, page: str | None, folder: str | None) -> Iterator[str]:
-    """A line for each file or folder that a run has written, with the command that reads it."""
+def _say_written_files(outputs: str | None, page: str | None, folder: str | None) -> None:
+    """A line for each file or folder that the command wrote, with the command that reads it."""
     if outputs:
-        yield f"wrote {outputs}: the results, by device and output"
+        say_written(outputs, "the results, by device and output")
     if page:
-        yield f"wrote {page}: a page that replays the run, for any browser"
+        say_written(page, PAGE)
     if folder:
-        yield f"wrote {folder}: the trace; `xbuild trace {folder}` asks it, `xbuild step {folder}` goes through it"
+        say_written(folder, f"the trace; query it with `xbuild trace {folder}`, replay it with `xbuild step {folder}`")
 
 
-def _one_mode(denormals: str | None, other: str) -> None:
-    """Refuse a mode for denormal numbers that the engine beside the interpreter does not have."""
+def _check_denormals(denormals: str | None, other: str) -> None:
+    """Refuse a mode for denormal numbers that the other engine does not have."""
     mode, does = {"xla": ("flush", "real XLA flushes"), "stablehlo": ("keep", "the reference interpreter keeps")}[other]
     if denormals not in (None, mode):
-        raise click.UsageError(f"--denormals {denormals} is given, and {does} denormal numbers")
+        raise click.UsageError(f"--denormals {denormals} conflicts with the engine: {does} denormal numbers")
 
 
-def _write(path: str, results: list[Any], shapes: list[Any]) -> None:
+def _write_outputs(path: str, results: list[Any], shapes: list[Any]) -> None:
     try:
-        archive.write_results(path, results, shapes)
+        npz.write_results(path, results, shapes)
     except OSError as error:
         raise click.UsageError(f"{path}: {error.strerror}") from None
 
 
-def _infeed(path: str | None, engine: str, devices: int, most: int | None) -> list[list[Any]] | None:
+# ----------------------------------------------------------------------------
+# Arguments
+
+
+def load_arguments(
+    program: Module | ModuleGroup, inputs: str | None, seed: int | None, most: int | None = None
+) -> list[list[Any]]:
+    """The arguments of each device, from the file or the seed; `_most_bytes(most)` limits their bytes."""
+    target = partitioned_target()
+    if target is not None:
+        (global_arguments,) = _read_or_draw([target.parameters], inputs, seed, most)
+        return target.split_arguments(global_arguments)
+    arguments = _read_or_draw([[p.shape for p in entry.parameters] for entry in entries(program)], inputs, seed, most)
+    return arguments if inputs else share_equal_arguments(program, arguments)
+
+
+def _read_or_draw(shapes: list[list[Any]], inputs: str | None, seed: int | None, most: int | None) -> list[list[Any]]:
+    if inputs and seed is not None:
+        raise click.UsageError("--inputs and --random exclude each other: use one of them")
+    if seed is None and not inputs and any(map(npz.count_leaves, shapes)):
+        raise click.UsageError("the program has parameters: use --inputs FILE.npz or --random SEED")
+    with _report_array_errors():
+        if inputs:
+            return npz.read_arguments(inputs, shapes, _most_bytes(most))
+        return npz.random_arguments(seed or 0, shapes, _most_bytes(most))
+
+
+def _read_infeed(path: str | None, engine: str, devices: int, most: int | None) -> list[list[Any]] | None:
     if path is None:
         return None
     if engine != "interpreter":
-        raise click.UsageError(f"--infeed is for the interpreter, and --engine {engine} is given")
-    with _told():
-        return npz_inputs.read_infeed(path, devices, most_bytes(most))
+        raise click.UsageError(f"--infeed needs the interpreter, and --engine is {engine}")
+    with _report_array_errors():
+        return npz.read_infeed(path, devices, _most_bytes(most))
 
 
-def most_bytes(given: int | None) -> int | None:
+def _most_bytes(limit: int | None) -> int | None:
     """The limit on the bytes of all arguments: the limit of a single value, or half of the memory if that is more."""
-    from ..running import Limits
-
-    half = Limits().bytes
-    return half if given is None or half is None else max(given, half)
-
-
-def arguments_of(
-    program: Module | ModuleGroup, inputs: str | None, seed: int | None, most: int | None = None
-) -> list[list[Any]]:
-    """The arguments of each device, from the file or the seed; `most_bytes(most)` limits their bytes."""
-    cut = parts()
-    shapes = [[p.shape for p in entry.parameters] for entry in entries(program)] if cut is None else [cut.parameters]
-    found = _arguments(shapes, inputs, seed, most)
-    if cut is not None:
-        return cut.cut(found[0])
-    return found if inputs else agreeing(program, found)
-
-
-def _arguments(shapes: list[list[Any]], inputs: str | None, seed: int | None, most: int | None) -> list[list[Any]]:
-    if inputs and seed is not None:
-        raise click.UsageError("--inputs and --random are both given; one is wanted")
-    if seed is None and not inputs and any(map(archive.count_leaves, shapes)):
-        raise click.UsageError("the program has parameters: --inputs FILE.npz or --random SEED is wanted")
-    with _told():
-        if inputs:
-            return npz_inputs.read_arguments(inputs, shapes, most_bytes(most))
-        return archive.random_arguments(seed or 0, shapes, most_bytes(most))
+    half = running.Limits().bytes
+    return half if limit is None or half is None else max(limit, half)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _report_array_errors() -> Iterator[None]:
     try:
         yield
-    except archive.ArchiveError as error:
+    except npz.ArchiveError as error:
         raise click.UsageError(str(error)) from None

@@ -1,44 +1,190 @@
-"""`xbuild shard`: the sharding of every value of a program, and why."""
+"""`xbuild shard`: the sharding of every value of a program, why it has it, and what several shardings cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
+import xbuild
 from shape_inference import Shape, XbuildError, leaves
 from shape_inference.escaping import in_line
 
 from .. import shard as sharding
 from ..core.graph import Module, ModuleGroup
-from ..costs.table import columns
-from ..sharding.propagation import Conflict, Propagated, short
-from .group import given, load, main, needs, takes_target
-from .support import partitioned
-from .support.candidates import instructions, targets
-from .support.paths import distinct, target_of
-from .support.saying import say, say_json
-from .viz import form_of, takes_theme, write
+from ..core.report_text import WIDTH, Line, StyledText, folded, more_line, wrapped
+from ..costs.report import columns, short
+from ..properties.effects import name_in_report
+from ..sharding.partition import Advice, Communication, CommunicationCost, Partitioned, advise, partition
+from ..sharding.propagation import Conflict, Propagated, propagate
+from ..sharding.propagation import short as short_form
+from ..sharding.propagation.propagating import StrategyName
+from .candidates import instructions, targets
+from .group import load, main, options_used, require, takes_target
+from .options import shows_all, takes_all
+from .outputs import MORE, check_distinct, say, say_json, say_lines, target_input
+from .viz import format_of, takes_theme, write
 
-_PICTURE = "File for a picture, .svg or .html: the program before and after, or with --explain the tiles of the value."
+# ----------------------------------------------------------------------------
+# The collectives that partitioning inserts, and what several shardings of one program cost
+
+
+def bytes_by_axes(partitioned: Partitioned) -> Counter[str]:
+    """The bytes that a device sends over each set of axes, whose names are joined by commas."""
+    sums = Counter[str]()
+    for communication in partitioned.communications:
+        sums[_axis_names(communication)] += communication.bytes
+    return sums
+
+
+def _axis_names(communication: Communication) -> str:
+    return ",".join(dict.fromkeys(axis.name for axis in communication.axes))
+
+
+Item = TypeVar("Item")
+
+
+def _first(items: Sequence[Item], top: int | None, size: Callable[[Item], float]) -> Sequence[Item]:
+    """The `top` items of the largest size, in their order; all without `top`."""
+    if top is None or top >= len(items):
+        return items
+    largest = sorted(range(len(items)), key=lambda number: -size(items[number]))[:top]
+    return [items[number] for number in sorted(largest)]
+
+
+def answer_line(partitioned: Partitioned) -> Line:
+    """What partitioning inserts, what a device sends by axis, and whether the program can deadlock."""
+    sums, count = bytes_by_axes(partitioned), len(partitioned.communications)
+    verdict = xbuild.check(partitioned.module)
+    by_axes = ", ".join(f"{axes} {short(size, 'B')}" for axes, size in sorted(sums.items()))
+    sent = f"a device sends {short(sum(sums.values()), 'B')}{f' ({by_axes})' if by_axes else ''}"
+    kind = StyledText(f"check: {verdict.kind}", {"ok": "good", "depends": "waits"}.get(verdict.kind, "bad"))
+    return (StyledText("partitioned", "title"), f": {count} collective{'s' * (count != 1)} inserted; {sent}; ", kind)
+
+
+def collective_lines(partitioned: Partitioned, machine: str, all: bool, top: int | None = None) -> Iterator[Line]:
+    """Each collective of a partitioned program with its cost and its reason.
+
+    `top` is the number of collectives that are listed, those that take longest; else ten, or `all`.
+    """
+    if not partitioned.communications:
+        return
+    yield ()
+    yield (f"collectives, with the bytes that a device sends and the total time on {machine}",)
+    costs = partitioned.costs(machine)
+    shown, hidden = _folded_to(costs, top, all, lambda priced: priced.total_seconds)
+    for priced in shown:
+        yield from _describe_collective(priced)
+    if hidden:
+        yield more_line(hidden, MORE)
+
+
+def _folded_to(
+    items: Sequence[Item], top: int | None, all: bool, size: Callable[[Item], float]
+) -> tuple[Sequence[Item], int]:
+    """The `top` largest items if it is given, else the first ten or `all`; and how many are hidden."""
+    if top is None:
+        return folded(items, all)
+    shown = _first(items, top, size)
+    return shown, len(items) - len(shown)
+
+
+def _describe_collective(priced: CommunicationCost) -> Iterator[Line]:
+    """A line that names a collective with its cost, and its reason below."""
+    communication = priced.communication
+    source = "" if communication.source is None else f"  {communication.source}"
+    cost = f"{short(communication.bytes, 'B')}{_runs(priced)}  {short(priced.total_seconds * 1e6, 'us')}"
+    name = StyledText(in_line(communication.name), "name")
+    yield ("  ", name, f"  over {_axis_names(communication)}  {cost}", StyledText(in_line(source), "dim"))
+    yield from ((f"      {part}",) for part in wrapped(in_line(communication.reason), WIDTH - 6))
+
+
+def _runs(priced: CommunicationCost) -> str:
+    """How often a collective runs, if not once."""
+    times = f" x {priced.runs}" if priced.runs != 1 else ""
+    return times if priced.is_known else f"{times} x ?"
+
+
+def describe_collectives(partitioned: Partitioned, machine: str, top: int | None = None) -> dict[str, Any]:
+    """The same as plain data."""
+    listed = _first(partitioned.costs(machine), top, lambda priced: priced.total_seconds)
+    return {
+        "machine": machine,
+        "communications": [priced.to_dict() for priced in listed],
+        "bytes_by_axis": dict(sorted(bytes_by_axes(partitioned).items())),
+        "verdict": xbuild.check(partitioned.module).kind,
+    }
+
+
+def advice_for(subject: Partitioned | Propagated, name: str) -> tuple[Advice, ...]:
+    """Shardings that avoid a collective; nothing if no inserted collective has this name."""
+    if isinstance(subject, Partitioned) and any(inserted.name == name for inserted in subject.communications):
+        return advise(subject, name)
+    return ()
+
+
+def costs_of_shardings(module: Module, strategy: StrategyName, machine: str) -> dict[str, Any]:
+    """What a device of a partitioned program sends, holds and computes, and its exposed communication time."""
+    propagated = propagate(module, strategy=strategy)
+    partitioned = partition(propagated)
+    modelled = xbuild.timeline(partitioned.module, machine, mesh=partitioned.mesh)
+    return {
+        "mesh": dict(partitioned.mesh.sizes),
+        "collectives": len(partitioned.communications),
+        "bytes_by_axis": dict(sorted(bytes_by_axes(partitioned).items())),
+        "exposed_seconds": modelled.exposed,
+        "peak_memory": modelled.cost.peak_memory,
+        "flops": modelled.cost.flops,
+        "verdict": xbuild.check(partitioned.module).kind,
+    }
+
+
+def comparison_table(names: Sequence[str], rows: Sequence[dict[str, Any]], machine: str) -> Iterator[str]:
+    """A table with a column for each sharding and a line for each cost."""
+    axes = sorted({axis for row in rows for axis in row["bytes_by_axis"]})
+    yield from columns(("per device", *names), [
+        ("mesh", *(" x ".join(f"{axis}={size}" for axis, size in row["mesh"].items()) for row in rows)),
+        ("collectives", *(str(row["collectives"]) for row in rows)),
+        *((f"bytes over {axis}", *(short(row["bytes_by_axis"].get(axis, 0), "B") for row in rows)) for axis in axes),
+        (f"exposed on {machine}", *(short(row["exposed_seconds"] * 1e6, "us") for row in rows)),
+        ("peak memory", *(short(row["peak_memory"], "B") for row in rows)),
+        ("FLOPs", *(short(row["flops"]) for row in rows)),
+        ("check", *(row["verdict"] for row in rows)),
+    ])  # fmt: skip
+
+
+# ----------------------------------------------------------------------------
+# The command: the sharding of every value of a program, and why it has it
+
+_PICTURE = "File for a picture, .svg or .html: the program before and after; with --explain, the tiles of the value."
 
 
 @main.command()
 @takes_target
 @click.argument("others", metavar="[--compare OTHERS]", nargs=-1, shell_complete=targets)
 @click.option("--explain", "name", metavar="NAME", shell_complete=instructions,
-              help="Why this value has its sharding, or why this collective is inserted.")  # fmt: skip
+              help="Explain why this value has its sharding, or why this collective is inserted.")  # fmt: skip
 @click.option("--strategy", type=click.Choice(["shardy", "dialect"]), default="shardy", show_default=True,
-              help="Shardy's fixed point, or the rule of MLIR's shard dialect.")  # fmt: skip
-@click.option("--hlo", "as_hlo", is_flag=True, help="The program as HLO text, with the sharding of every value.")
-@click.option("--partitioned", "as_spmd", is_flag=True, help="The program that each device runs, as HLO text.")
-@click.option("--json", "as_json", is_flag=True, help="All values, causes and communications as JSON, on stdout.")
+              help="Propagate as Shardy does, or by the rules of MLIR's shard dialect.")  # fmt: skip
+@click.option("--hlo", "as_hlo", is_flag=True, help="Print HLO text with the sharding of every value.")
+@click.option("--partitioned", "as_spmd", is_flag=True, help="Print the program that each device runs, as HLO text.")
+@click.option("--json", "as_json", is_flag=True, help="Print all values, causes and communications as JSON, on stdout.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help=_PICTURE)
 @takes_theme
-@click.option("--compare", is_flag=True, help="Costs beside those of OTHER targets, or other NAMEs of this file.")
-@click.option("--machine", metavar="NAME", default="h100", show_default=True, help="The machine of the times.")
+@click.option(
+    "--compare", is_flag=True, help="Compare the costs of TARGET with OTHERS, which are targets or names in its file."
+)
+@click.option("--machine", metavar="NAME", default="h100", show_default=True, help="The machine whose times are shown.")
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    help="Number of rows: the largest arrays, the longest collectives.  [default: all]",
+)
+@takes_all
 def shard(
     target: str,
     name: str | None,
@@ -49,182 +195,220 @@ def shard(
     theme: str,
     **how: Any,
 ) -> None:
-    """Propagate the shardings that a program states, and say how every value is cut and what is communicated.
+    """Propagate the shardings that a program states; show how every value is sharded and what is communicated.
 
-    Nothing is run. Of each value stands where its sharding came from; `--explain NAME` follows that back to the line
-    that states it. Of each collective that partitioning inserts stand the reason and the time on the machine; of one
-    `--explain NAME` tells which stated shardings avoid it. `xbuild shard TARGET --compare A B` puts the costs of
-    several shardings side by side; a name is one of the file of TARGET.
+    The program is not executed. The table shows where each value's sharding comes from; `--explain NAME` traces it to
+    the line that states it. Above it, each collective that partitioning inserts has its reason and its time on the
+    machine; `--explain NAME` also lists stated shardings that avoid the collective. `xbuild shard TARGET --compare A B`
+    compares the costs of several shardings side by side; A and B may be names in the file of TARGET.
     """
-    refuse_two_ways("compare", "name", "as_hlo", "as_spmd")
-    refuse_two_ways("as_json", "as_hlo", "as_spmd")
-    for each in ("compare", "as_hlo", "as_spmd", "as_json"):
-        refuse_two_ways("output", each)
-    needs("-o FILE", output, "theme")
-    distinct(target_of(target), {"-o": output})
+    refuse_both("compare", "name", "as_hlo", "as_spmd")
+    for option in ("compare", "name", "as_hlo", "as_spmd", "output"):
+        refuse_both("top", option)
+    refuse_both("as_json", "as_hlo", "as_spmd")
+    for option in ("compare", "as_hlo", "as_spmd", "as_json"):
+        refuse_both("output", option)
+    require("-o FILE", output, "theme")
+    check_distinct(target_input(target), {"-o": output})
     if others and not compare:
-        raise click.UsageError(f"{others[0]} is a second target, and without --compare one is wanted")
+        raise click.UsageError(f"{others[0]} is a second target: use --compare to compare it with {target}")
     if compare:
-        several = [target, *(beside(target, each) for each in others)]
-        say_costs(several, how["strategy"], machine, how["as_json"])
+        targets_to_compare = [target, *(complete_target(target, other) for other in others)]
+        say_comparison(targets_to_compare, how["strategy"], machine, how["as_json"])
         return
-    found = sharding.propagate(single(target), strategy=how["strategy"])
+    propagated = sharding.propagate(load_module(target), strategy=how["strategy"])
     if output is not None:
-        write(picture_of(found, name, form_of(output), theme), output)
+        write(draw(propagated, name, format_of(output), theme), output)
         return
     if name is not None:
-        explained(found, name, how["as_json"])
+        say_explanation(propagated, name, how["as_json"])
     elif how["as_hlo"]:
-        say(found.module.to_hlo())
+        say(propagated.module.to_hlo())
     else:
-        show(found, machine, how["as_spmd"], how["as_json"])
+        say_shardings(propagated, machine, how["as_spmd"], how["as_json"], how["top"])
 
 
-def explained(found: Propagated, name: str, as_json: bool) -> None:
+def say_explanation(propagated: Propagated, name: str, as_json: bool) -> None:
     """Print why a value has its sharding and what was inserted for it; or why a collective was inserted, and which
     shardings avoid it.
     """
-    parts: sharding.Partitioned | Propagated
+    subject: sharding.Partitioned | Propagated
     try:
-        parts = sharding.partition(found)
+        subject = sharding.partition(propagated)
     except XbuildError:
-        parts = found  # what cannot be partitioned is explained all the same
-    answer, advice = sharding.explain(parts, name), partitioned.advice(parts, name)
+        subject = propagated  # a program that cannot be partitioned still has explanations
+    explanation, advice = sharding.explain(subject, name), advice_for(subject, name)
     if as_json:
-        say_json({**answer.to_dict(), **({"advice": [each.to_dict() for each in advice]} if advice else {})})
+        say_json({**explanation.to_dict(), **({"advice": [item.to_dict() for item in advice]} if advice else {})})
     else:
-        say("\n".join([str(answer), *(f"  {each}" for each in advice)]))
+        say("\n".join([str(explanation), *(f"  {item}" for item in advice)]))
 
 
-def show(found: Propagated, machine: str, as_spmd: bool, as_json: bool) -> None:
-    """Print the page, the data, or the partitioned program."""
+def say_shardings(propagated: Propagated, machine: str, as_spmd: bool, as_json: bool, top: int | None = None) -> None:
+    """Print the table of shardings and the inserted collectives, as text or JSON, or the partitioned program."""
     if as_spmd:
-        say(sharding.partition(found).module.to_hlo())
+        say(sharding.partition(propagated).module.to_hlo())
         return
-    parts: sharding.Partitioned | str
+    partitioned: sharding.Partitioned | str
     try:
-        parts = sharding.partition(found)
+        partitioned = sharding.partition(propagated)
     except XbuildError as error:
-        parts = str(error).splitlines()[0]
+        partitioned = str(error).splitlines()[0]
     if as_json:
-        inserted = {"refused": parts} if isinstance(parts, str) else partitioned.as_dict(parts, machine)
-        say_json({**as_dict(found), "partitioned": inserted})
+        refusal = {"refused": partitioned}
+        inserted = refusal if isinstance(partitioned, str) else describe_collectives(partitioned, machine, top)
+        say_json({**describe_shardings(propagated, top), "partitioned": inserted})
         return
-    below = [f"not partitioned: {parts}"] if isinstance(parts, str) else partitioned.lines(parts, machine)
-    say("\n".join([*page(found), "", *below]))
+    if isinstance(partitioned, str):
+        say_lines(
+            [(StyledText(f"not partitioned: {partitioned}", "bad"),), *sharding_lines(propagated, shows_all(), top)]
+        )
+        return
+    below = collective_lines(partitioned, machine, shows_all(), top)
+    say_lines([answer_line(partitioned), *below, (), *sharding_lines(propagated, shows_all(), top)])
 
 
-def picture_of(found: Propagated, name: str | None, form: str, theme: str) -> str | bytes:
-    """The picture of a partition, or of the tiles of one value with the reasons of its sharding."""
+def draw(propagated: Propagated, name: str | None, form: str, theme: str) -> str | bytes:
+    """The picture of a partition, or of the tiles of one value with the reasons for its sharding."""
     from ..pictures import Drawing
-    from ..pictures.showing import shown
+    from ..pictures.showing import picture_of
     from ..pictures.tiles import tile_picture
-    from ..pictures.views.views import View
+    from ..pictures.views import View
 
     if name is None:
-        return Drawing(shown(sharding.partition(found), View()), theme=theme).render(form)
+        return Drawing(picture_of(sharding.partition(propagated), View()), theme=theme).render(form)
     if form not in ("svg", "html", "txt"):
-        raise click.UsageError(f"tiles are drawn as svg, html or txt, not as {form}")
-    leaf = _first_cut(found.sharding(name))
-    report = str(sharding.explain(found, name, leaf=leaf)).partition("\n")[2]
-    return Drawing(tile_picture(sharding.tiling(found, name, leaf=leaf), report), theme=theme).render(form)
+        raise click.UsageError(f"tiles can be drawn as svg, html or txt, not as {form}")
+    leaf = _first_sharded_leaf(propagated.sharding(name))
+    report = str(sharding.explain(propagated, name, leaf=leaf)).partition("\n")[2]
+    return Drawing(tile_picture(sharding.tiling(propagated, name, leaf=leaf), report), theme=theme).render(form)
 
 
-def _first_cut(shardings: Any) -> int:
-    """The number of the first array of a tuple that is cut; 0 where none is, and for an array."""
+def _first_sharded_leaf(shardings: Any) -> int:
+    """The number of the first sharded array of a tuple; 0 if there is none, and for an array."""
     several = shardings if isinstance(shardings, tuple) else ()
-    return next((n for n, each in enumerate(several) if getattr(each, "cut_axes", ())), 0)
+    return next((n for n, leaf in enumerate(several) if getattr(leaf, "cut_axes", ())), 0)
 
 
-def single(target: str) -> Module:
-    """The one program of a target; a usage error where there is one for each device."""
+def load_module(target: str) -> Module:
+    """The one program of a target; raises a usage error if it has one for each device."""
     program = load(target)
     if isinstance(program, ModuleGroup):
-        raise click.UsageError("shardings are of one program for all devices, and this is one for each device")
+        raise click.UsageError("shard takes one program for all devices, and the target has one for each device")
     return program if isinstance(program, Module) else Module(program.name, program)
 
 
-def beside(target: str, other: str) -> str:
-    """A target, or a name in the file of the first target, as a target."""
+def complete_target(target: str, other: str) -> str:
+    """A target as it is; a name in the file of the first target as a target."""
     file, colon, _ = target.rpartition(":")
     is_name = bool(colon) and other.isidentifier() and not Path(other).exists()
     return f"{file}:{other}" if is_name else other
 
 
-def say_costs(several: list[str], strategy: Any, machine: str, as_json: bool) -> None:
+def say_comparison(targets: list[str], strategy: Any, machine: str, as_json: bool) -> None:
     """Print what the shardings of several targets cost, side by side."""
-    if len(several) < 2:
-        raise click.UsageError("--compare puts TARGET beside others, and none is given: xbuild shard A --compare B C")
-    rows = [partitioned.costs(single(each), strategy, machine) for each in several]
+    if len(targets) < 2:
+        raise click.UsageError("--compare needs other targets: xbuild shard A --compare B C")
+    rows = [costs_of_shardings(load_module(target), strategy, machine) for target in targets]
     if as_json:
-        say_json([{"target": each, "machine": machine, **row} for each, row in zip(several, rows, strict=True)])
+        say_json([{"target": target, "machine": machine, **row} for target, row in zip(targets, rows, strict=True)])
     else:
-        say("\n".join(partitioned.table([Path(each).name.rpartition(":")[2] for each in several], rows, machine)))
+        say("\n".join(comparison_table([Path(name).name.rpartition(":")[2] for name in targets], rows, machine)))
 
 
-def refuse_two_ways(*ways: str) -> None:
-    """A usage error where two options are given of which each says what is printed."""
-    if len(found := given(*ways)) > 1:
-        raise click.UsageError(f"{found[0]} and {found[1]} are both given, and each is an answer of its own")
+def refuse_both(*exclusive: str) -> None:
+    """Raise a usage error if two options are used that each choose what is printed."""
+    if len(options := options_used(*exclusive)) > 1:
+        raise click.UsageError(f"{options[0]} and {options[1]} exclude each other: use one of them")
 
 
-def page(found: Propagated) -> Iterator[str]:
-    """The lines of the page."""
-    rows = [row for row in _rows(found) if row["kind"] != "scalar"]
-    cut = sum(row["is_cut"] for row in rows)
-    mesh = " x ".join(f"{axis}={size}" for axis, size in found.mesh.sizes)
-    yield f"{in_line(found.module.name)}: mesh {mesh}, {len(rows)} arrays, {cut} of them cut"
-    yield from columns(
+def sharding_lines(propagated: Propagated, all: bool, top: int | None = None) -> Iterator[Line]:
+    """The conflicts, then the sharding of each array and where it comes from.
+
+    `top` is the number of arrays that are listed, the largest ones; else ten, or `all`.
+    """
+    rows = [sized for sized in _rows(propagated) if sized[1]["kind"] != "scalar"]
+    sharded = sum(row["is_cut"] for _, row in rows)
+    names = {each.name: name_in_report(each) for each in propagated.module.entry.parameters}
+    mesh = " x ".join(f"{axis}={size}" for axis, size in propagated.mesh.sizes)
+    if propagated.conflicts:
+        yield (f"resharded because shardings conflict ({len(propagated.conflicts)})",)
+        conflicts, hidden = folded(propagated.conflicts[:top], all)
+        yield from ((f"  {in_line(conflict.sentence())}",) for conflict in conflicts)
+        hidden = len(propagated.conflicts) - len(conflicts)
+        if hidden:
+            yield more_line(hidden, MORE)
+        yield ()
+    yield (f"{in_line(propagated.module.name)}: mesh {mesh}, {len(rows)} arrays, {sharded} sharded",)
+    shown, hidden = _folded_to(rows, top, all, _bytes_of)
+    table = columns(
         ("value", "in", "shape", "sharding", "why"),
-        ((row["name"], row["computation"], row["shape"], row["sharding"], row["why"]) for row in rows),
+        (
+            (_label(row["name"], names), row["computation"], row["shape"], row["sharding"], _label(row["why"], names))
+            for _, row in shown
+        ),
     )
-    if found.conflicts:
-        yield ""
-        yield f"resharded, since values do not fit each other ({len(found.conflicts)})"
-        yield from (f"  {in_line(each.sentence())}" for each in found.conflicts)
+    for number, line in enumerate(table):
+        yield (line,) if number else (StyledText(line, "dim"),)
+    if hidden:
+        yield more_line(hidden, MORE, "value")
 
 
-def as_dict(found: Propagated) -> dict[str, Any]:
-    """The page as plain data."""
+def _label(text: str, names: dict[str, str]) -> str:
+    """A cell of the table, with parameters by the names that reports give them."""
+    before, start, rest = ("", "", text) if not text.startswith("from ") else text.partition("from ")
+    name = re.split(r"[\[,]", rest, maxsplit=1)[0]
+    return f"{before}{start}{names.get(name, name)}{rest[len(name) :]}"
+
+
+def describe_shardings(propagated: Propagated, top: int | None = None) -> dict[str, Any]:
+    """The table as plain data."""
     return {
-        "module": found.module.name,
-        "mesh": dict(found.mesh.sizes),
-        "strategy": found.strategy,
-        "values": list(_rows(found)),
-        "conflicts": [_clash(each) for each in found.conflicts],
+        "module": propagated.module.name,
+        "mesh": dict(propagated.mesh.sizes),
+        "strategy": propagated.strategy,
+        "values": [row for _, row in _first([*_rows(propagated)], top, _bytes_of)],
+        "conflicts": [_describe_conflict(conflict) for conflict in propagated.conflicts[:top]],
     }
 
 
-def _clash(conflict: Conflict) -> dict[str, Any]:
+def _describe_conflict(conflict: Conflict) -> dict[str, Any]:
     axes = {name: [axis.name for axis in own] for name, own in conflict.axes}
     return {"at": conflict.at, "op": conflict.what, "rule": conflict.rule, "factor": conflict.factor, "axes": axes}
 
 
-def _rows(found: Propagated) -> Iterator[dict[str, Any]]:
-    """A row for each array that an instruction gives; elements of tuples are those of what made them."""
-    entry = found.module.entry.name
-    for computation, instruction in found.homes():
-        if instruction.opcode in ("tuple", "get_tuple_element") and instruction.name != found.module.entry.root.name:
+def _bytes_of(sized: tuple[int, dict[str, Any]]) -> int:
+    return sized[0]
+
+
+def _rows(propagated: Propagated) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The bytes and a row for each array that an instruction returns; tuples that only pack arrays have none."""
+    entry = propagated.module.entry
+    for computation, instruction in propagated.homes():
+        if instruction.opcode in ("tuple", "get_tuple_element") and instruction.name != entry.root.name:
             continue
-        own = found.shardings.get(instruction, ())
-        each = own if isinstance(own, tuple) else (own,)
-        for leaf, (shape, one) in enumerate(zip(leaves(instruction.shape), each, strict=False)):
+        own = propagated.shardings.get(instruction, ())
+        leaf_shardings = own if isinstance(own, tuple) else (own,)
+        for leaf, (shape, leaf_sharding) in enumerate(zip(leaves(instruction.shape), leaf_shardings, strict=False)):
             if isinstance(shape, Shape):
-                cause = found.cause_of(instruction, leaf)
-                yield {
-                    "name": instruction.name + (f"[{leaf}]" if isinstance(own, tuple) else ""),
-                    "computation": "" if computation == entry else computation,
-                    "shape": str(shape.plain()),
-                    "sharding": short(one),
-                    "kind": cause.kind if shape.rank else "scalar",
-                    "is_cut": any(dim.axes for dim in getattr(one, "dims", ())),
-                    "why": _why(cause),
-                    "source": cause.source,
-                    "line": None if cause.where is None else str(cause.where),
-                }
+                cause = propagated.cause_of(instruction, leaf)
+                yield (
+                    shape.bytes,
+                    {
+                        "name": instruction.name + (f"[{leaf}]" if isinstance(own, tuple) else ""),
+                        "computation": "" if computation == entry.name else computation,
+                        "shape": str(shape.plain()),
+                        "sharding": short_form(leaf_sharding),
+                        "kind": cause.kind if shape.rank else "scalar",
+                        "is_cut": any(dim.axes for dim in getattr(leaf_sharding, "dims", ())),
+                        "why": _cause_text(cause),
+                        "source": cause.source,
+                        "line": None if cause.where is None else str(cause.where),
+                    },
+                )
 
 
-def _why(cause: Any) -> str:
+def _cause_text(cause: Any) -> str:
     if cause.kind != "propagated":
         return "" if cause.kind == "whole" else str(cause.kind)
     last = cause.steps[-1]

@@ -1,4 +1,4 @@
-"""`xbuild show`: prints a program as HLO text, as StableHLO text, or as the plan that the interpreter runs."""
+"""`xbuild show`: prints a program as HLO text, as StableHLO text, or as the Python that the interpreter runs."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ import click
 
 from ..core.graph import Computation, Module, ModuleGroup
 from ..files.targets import Program
-from .group import each_of, given, load, main, needs, takes_target
-from .support.candidates import instructions
-from .support.saying import say
+from .candidates import instructions
+from .group import load, main, module_targets, options_used, require, takes_target
+from .outputs import say
 
-_STYLE = "How HLO text is spelled: short, with % before names, in full (layouts, metadata), or with types on a mesh."
+_STYLE = "Style of HLO text: short, with % before names, full (layouts, metadata), or typed (types on a mesh)."
 
 
 @main.command()
 @takes_target
 @click.option("--plan", is_flag=True, help="Print the Python source that the interpreter runs.")
-@click.option("--stablehlo", is_flag=True, help="Print StableHLO text, as JAX and XLA read it.")
-@click.option("--locations", is_flag=True, help="In StableHLO text, print names and lines of the program.")
+@click.option("--stablehlo", is_flag=True, help="Print StableHLO text, which JAX and XLA read.")
+@click.option("--locations", is_flag=True, help="In StableHLO text, print the names and source lines of the program.")
 @click.option(
-    "--only", type=click.Choice(["collectives"]), help="Print communicating instructions, and count the others."
+    "--only", type=click.Choice(["collectives"]), help="Print only communicating instructions, and count the others."
 )
 @click.option(
     "--style", type=click.Choice(["short", "percent", "full", "typed"]), default="short", show_default=True, help=_STYLE
 )
-@click.option("--replication", "asks", is_flag=True, help="Print beside each value on which devices it is equal.")
+@click.option(
+    "--replication", "as_replication", is_flag=True, help="Print, beside each value, the devices on which it is equal."
+)
 @click.option(
     "--why",
     metavar="NAME",
@@ -38,7 +40,7 @@ _STYLE = "How HLO text is spelled: short, with % before names, in full (layouts,
     metavar="N",
     type=int,
     multiple=True,
-    help="With --replication: parameter N is equal on all devices; repeatable.",
+    help="With --replication: assume that parameter N is equal on all devices; repeatable.",
 )
 def show(
     target: str,
@@ -47,36 +49,36 @@ def show(
     locations: bool,
     only: str | None,
     style: str,
-    asks: bool,
+    as_replication: bool,
     why: str | None,
     replicated: tuple[int, ...],
 ) -> None:
-    """Print a program: as HLO or StableHLO text, as the Python that runs, or with devices of equal values."""
-    needs("--stablehlo", stablehlo, "locations")
-    needs("--replication", asks, "replicated", "why")
-    if asks:
+    """Print a program as HLO or StableHLO text, as the Python that runs, or with the devices of equal values."""
+    require("--stablehlo", stablehlo, "locations")
+    require("--replication", as_replication, "replicated", "why")
+    if as_replication:
         _show_replication(target, why, replicated)
         return
-    if plan and (found := given("only", "style")):
-        raise click.UsageError(f"{found[0]} is for HLO text, and --plan is Python")
-    if stablehlo and (found := given("only", "style", "plan")):
-        raise click.UsageError(f"{found[0]} is not for StableHLO text, and --stablehlo is given")
-    if only and given("style"):
-        raise click.UsageError("--style is for the whole text, and --only is given")
-    found = each_of(target)
-    for place, each in enumerate(found):
-        say(f"{chr(10) * bool(place)}// ----- {each}\n" if len(found) > 1 else "", nl=False)
-        for heading, part in _parts(load(each)):
+    if plan and (options := options_used("only", "style")):
+        raise click.UsageError(f"{options[0]} applies to HLO text, and --plan prints Python")
+    if stablehlo and (options := options_used("only", "style", "plan")):
+        raise click.UsageError(f"{options[0]} does not apply to StableHLO text, which --stablehlo prints")
+    if only and options_used("style"):
+        raise click.UsageError("--style applies to the full text, and --only prints a part of it")
+    modules = module_targets(target)
+    for place, module in enumerate(modules):
+        say(f"{chr(10) * bool(place)}// ----- {module}\n" if len(modules) > 1 else "", nl=False)
+        for heading, part in _device_programs(load(module)):
             say(heading, nl=False)
-            text = part.to_stablehlo(locations=locations) if stablehlo else _shown(part, plan, only, style)
+            text = part.to_stablehlo(locations=locations) if stablehlo else _text(part, plan, only, style)
             say(text.rstrip("\n"))
 
 
 def _show_replication(target: str, why: str | None, replicated: tuple[int, ...]) -> None:
     from ..checking import replication
 
-    if found := given("plan", "only", "style", "stablehlo"):
-        raise click.UsageError(f"{found[0]} is for the text of the program, and --replication is a table")
+    if options := options_used("plan", "only", "style", "stablehlo"):
+        raise click.UsageError(f"{options[0]} applies to the text of the program, and --replication prints a table")
     program = load(target)
     module = Module(program.name, program) if isinstance(program, Computation) else program
     values = replication(module, dict.fromkeys(replicated, True))
@@ -86,7 +88,8 @@ def _show_replication(target: str, why: str | None, replicated: tuple[int, ...])
         raise click.UsageError(str(error.args[0])) from None
 
 
-def _parts(program: Program) -> Iterator[tuple[str, Computation | Module]]:
+def _device_programs(program: Program) -> Iterator[tuple[str, Computation | Module]]:
+    """The program, or the program of each device below a line with its number."""
     if not isinstance(program, ModuleGroup):
         yield "", program
         return
@@ -94,9 +97,8 @@ def _parts(program: Program) -> Iterator[tuple[str, Computation | Module]]:
         yield f"{chr(10) * bool(place)}// device {device}\n", module
 
 
-def _shown(part: Computation | Module, plan: bool, only: str | None, style: str) -> str:
-    from ..text.writing.printer import computation_text, module_text
-    from ..text.writing.skeleton import skeleton_text
+def _text(part: Computation | Module, plan: bool, only: str | None, style: str) -> str:
+    from ..text.printer import computation_text, module_text, skeleton_text
 
     if plan:
         from ..running import plan_source

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,33 +11,29 @@ from typing import Any
 import click
 
 from ..core.graph import Computation, Module
-from ..files.results import replacing, umask
+from ..files.arrays import new_folder, replacing
 from ..files.targets import Program
-from .group import Amount, Command, given, load, main, needs, stop, takes_target
-from .support.candidates import instructions
-from .support.machines import known_machine
-from .support.partition_option import takes_partition
-from .support.paths import distinct, target_of, text_of
-from .support.saying import say
+from .candidates import instructions
+from .group import Amount, load, main, options_used, require, stop, takes_target
+from .options import Command, check_machine, takes_partition
+from .outputs import check_distinct, read_data, say, say_written, target_input
 
-_DATA = "File of JSON with numbers or texts by instruction name, shown in colour; or `cost` (FLOPs), `cost=bytes`."
-COST = "cost"
-"""The data that is no file: the FLOPs of each instruction."""
+_DATA = "JSON file that maps instruction names to numbers or texts, shown in colour; or `cost` (FLOPs) or `cost=bytes`."
 
-COSTS = {COST: ("flops", "FLOPs"), "cost=flops": ("flops", "FLOPs"), "cost=bytes": ("bytes", "bytes")}
-"""Words for data that is no file: which figure of `xbuild cost` they lay over boxes, and its name in the legend."""
+COSTS = {"cost": ("flops", "FLOPs"), "cost=flops": ("flops", "FLOPs"), "cost=bytes": ("bytes", "bytes")}
+"""The values of --data that are not files: the attribute of a row of `xbuild cost`, and its name in the legend."""
 
-_SECONDS = "Limit on the seconds that graphviz takes, for png and pdf."
+_SECONDS = "Limit on graphviz in seconds, for png and pdf."
 
 
 def takes_theme(command: Command) -> Command:
     """A decorator that adds the option --theme to a command that draws."""
     kind = click.Choice(["auto", "light", "dark"])
-    told = "Colours of the picture; auto follows the viewer's system."
-    return click.option("--theme", type=kind, default="auto", show_default=True, help=told)(command)
+    sentence = "Colours of the picture; auto follows the viewer's system."
+    return click.option("--theme", type=kind, default="auto", show_default=True, help=sentence)(command)
 
 
-_OF_MACHINE = "Machine of --timeline: v5e, h100 and so on, or a machine file."
+_MACHINE = "With --timeline: the machine, such as v5e or h100, or a machine file."
 
 
 @main.command()
@@ -60,50 +54,49 @@ _OF_MACHINE = "Machine of --timeline: v5e, h100 and so on, or a machine file."
     type=click.IntRange(min=0),
     default=2,
     show_default=True,
-    help="With --around: how many operands and users away instructions are drawn.",
+    help="With --around: how many steps along operands and users to follow.",
 )
 @click.option(
     "--paths",
     nargs=2,
     metavar="A B",
     shell_complete=instructions,
-    help="Draw what is on the paths from instruction A to instruction B.",
+    help="Draw only the paths from instruction A to instruction B.",
 )
 @click.option(
     "--only", type=click.Choice(["collectives"]), help="Draw communicating instructions, and fold the others."
 )
-@click.option(
-    "--fold", multiple=True, metavar="NAME", help="Draw this computation or scope as one box; may be repeated."
-)
+@click.option("--fold", multiple=True, metavar="NAME", help="Draw this computation or scope as one box; repeatable.")
 @click.option(
     "--max-nodes",
     type=click.IntRange(min=1),
-    help="Number of boxes above which parts are folded.  [default: 300, in .mmd 120]",
+    help="Maximum number of boxes; a larger program is folded.  [default: 300, for .mmd 120]",
 )
 @click.option("--data", type=click.Path(dir_okay=False), help=_DATA)
 @click.option("--data-name", help="Name of the data in the legend.  [default: the file's name]")
-@click.option("--replication", is_flag=True, help="Show in each box how many groups of devices hold different values.")
-@click.option("--timeline", is_flag=True, help="Draw the time line on --machine, in real proportions (svg, html, txt).")
-@click.option("--machine", metavar="NAME", callback=known_machine, help=_OF_MACHINE)
+@click.option(
+    "--replication", is_flag=True, help="Show, in each box, how many groups of devices hold different values."
+)
+@click.option("--timeline", is_flag=True, help="Draw the timeline on --machine, to scale (svg, html, txt).")
+@click.option("--machine", metavar="NAME", callback=check_machine, help=_MACHINE)
 @click.option("--seconds", type=Amount(), default=5.0, show_default=True, help=_SECONDS)
 def viz(target: str, output: str | None, **view: Any) -> None:
     """Draw a program, or a part of it, as a picture, a page or text."""
     from ..pictures import ViewError
 
-    needs("--around NAME", view["around"], "radius")
-    needs("--data FILE.json", view["data"], "data_name")
-    needs("-o FILE.png or .pdf", output and output.endswith((".png", ".pdf")), "seconds")
-
-    needs("--timeline", view["timeline"], "machine")
-    distinct({**target_of(target), "--data": None if view["data"] in COSTS else view["data"]}, {"-o": output})
+    require("--around NAME", view["around"], "radius")
+    require("--data FILE.json", view["data"], "data_name")
+    require("-o FILE.png or .pdf", output and output.endswith((".png", ".pdf")), "seconds")
+    require("--timeline", view["timeline"], "machine")
+    check_distinct({**target_input(target), "--data": None if view["data"] in COSTS else view["data"]}, {"-o": output})
     if view["timeline"]:
         _draw_timeline(target, output, **view)
         return
     if view["replication"] and view["data"]:
-        raise click.UsageError("--data and --replication both give the boxes their colour")
-    view |= _data(view["data"], view["data_name"])
+        raise click.UsageError("--data and --replication both colour the boxes: use one of them")
+    view |= _read_overlay(view["data"], view["data_name"])
     try:
-        content, notes = _drawn(target, output, view)
+        content, notes = _draw(target, output, view)
     except ViewError as error:
         raise click.UsageError(str(error)) from None
     for note in notes:
@@ -111,96 +104,95 @@ def viz(target: str, output: str | None, **view: Any) -> None:
     write(content, output)
 
 
-def _drawn(target: str, output: str | None, view: dict[str, Any]) -> tuple[str | bytes, tuple[str, ...]]:
-    """The picture in the format of the file's name, and notes on the parts of the program that it leaves out."""
+def _draw(target: str, output: str | None, view: dict[str, Any]) -> tuple[str | bytes, tuple[str, ...]]:
+    """The picture in the format of the file's name, and notes on the parts of the program that it omits."""
     from ..pictures import Drawing, most_boxes
-    from ..pictures.formats.engine import DrawingError
-    from ..pictures.showing import shown
-    from ..pictures.views.views import View
+    from ..pictures.graphviz import DrawingError
+    from ..pictures.showing import picture_of
+    from ..pictures.views import View
 
-    form = form_of(output)
+    form = format_of(output)
     view["max_nodes"] = view["max_nodes"] or most_boxes(form)
     program = load(target)
     del view["timeline"], view["machine"]
     if view.pop("replication"):
-        view |= _counted(program)
+        view |= _replication_overlay(program)
     if isinstance(view["data"], str):
-        view["data"] = _cost(program, COSTS[view["data"]][0])
+        view["data"] = _cost_overlay(program, COSTS[view["data"]][0])
     try:
-        laid = {name: view.pop(name) for name in ("data", "data_name") if name in view}
+        overlay = {name: view.pop(name) for name in ("data", "data_name") if name in view}
         seconds, theme = view.pop("seconds"), view.pop("theme")
-        drawing = Drawing(shown(program, View(**view, unfolds=form == "html"), **laid), seconds, theme)
+        drawing = Drawing(picture_of(program, View(**view, unfolds=form == "html"), **overlay), seconds, theme)
         return drawing.render(form), drawing.notes
     except DrawingError as error:
         raise stop(str(error)) from None
 
 
 def _draw_timeline(target: str, output: str | None, machine: str | None, theme: str, **view: Any) -> None:
-    """Write the picture of a time line; a usage error where the machine is missing, or the format is none of its."""
-    from ..pictures import viz as picture_of
+    """Draw a timeline; raises a usage error if the machine is missing, or a timeline has no such format."""
+    from ..pictures import viz as draw
     from ..timelines import timeline
 
     if machine is None:
         raise click.UsageError("--timeline needs --machine NAME, such as v5e or h100, or a machine file")
-    if spare := [each for each in given(*view) if each not in ("--timeline", "--seconds")]:
-        raise click.UsageError(f"{spare[0]} is of the picture of a program, and not of a time line")
-    form = form_of(output)
+    if unused := [option for option in options_used(*view) if option not in ("--timeline", "--seconds")]:
+        raise click.UsageError(f"{unused[0]} applies to the picture of a program, not to a timeline")
+    form = format_of(output)
     if form not in ("svg", "html", "txt"):
-        raise click.UsageError(f"{output}: a time line is drawn as svg, html or txt")
-    write(picture_of(timeline(load(target), machine), form, theme=theme), output)  # type: ignore[arg-type]
+        raise click.UsageError(f"{output}: a timeline can be drawn as svg, html or txt")
+    write(draw(timeline(load(target), machine), form, theme=theme), output)  # type: ignore[arg-type]
 
 
-def _cost(program: Program, figure: str) -> dict[Any, Any]:
-    """A figure of each instruction that has some, in all its executions, as data of the picture."""
+def _cost_overlay(program: Program, attribute: str) -> dict[Any, Any]:
+    """The cost of each instruction that has one, in all its executions, as data over the boxes."""
     from ..costs import cost
 
-    return {row.instruction: number for row in cost(program).rows if (number := getattr(row, figure))}
+    return {row.instruction: number for row in cost(program).rows if (number := getattr(row, attribute))}
 
 
-def _counted(program: Program) -> dict[str, Any]:
-    """The number of groups of devices with equal values, for each instruction, as data of the picture."""
+def _replication_overlay(program: Program) -> dict[str, Any]:
+    """The number of groups of devices with equal values, for each instruction, as data over the boxes."""
     from ..checking import replication
 
     module = Module(program.name, program) if isinstance(program, Computation) else program
     return {"data": replication(module).counts(), "data_name": "groups of devices with equal values"}
 
 
-def _data(file: str | None, name: str | None) -> dict[str, Any]:
-    """The data that is shown in the boxes, and its name in the legend."""
+def _read_overlay(file: str | None, name: str | None) -> dict[str, Any]:
+    """The data over the boxes, and its name in the legend; a string in place of data names a cost."""
     if file in COSTS and not Path(file).exists():
         return {"data": file, "data_name": name or COSTS[file][1]}
     if file is None:
         return {"data": None, "data_name": "data"}
     try:
-        found = json.loads(text_of(file), object_pairs_hook=_once)
+        data = json.loads(read_data(file), object_pairs_hook=_refuse_duplicates)
     except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"{file}: no data: {error}") from None
-    if not isinstance(found, dict):
-        raise click.UsageError(f'{file}: an object is wanted, as {{"add.3": 12}}, not {type(found).__name__}')
-    return {"data": found, "data_name": name or Path(file).stem}
+        raise click.UsageError(f"{file}: invalid data: {error}") from None
+    if not isinstance(data, dict):
+        raise click.UsageError(f'{file}: expected an object, such as {{"add.3": 12}}, got {type(data).__name__}')
+    return {"data": data, "data_name": name or Path(file).stem}
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for name, count in Counter(name for name, _ in pairs).items():
         if count > 1:
-            raise ValueError(f"{name!r} is there {count} times")
-    return found
+            raise ValueError(f"the name {name!r} occurs {count} times")
+    return dict(pairs)
 
 
-def form_of(output: str | None) -> str:
-    """The format by the ending of a file's name; text for a picture on the terminal."""
+def format_of(output: str | None) -> str:
+    """The format that the ending of a file's name states; text for a picture on the terminal."""
     from ..pictures import form_of as form_of_path
 
     try:
         return "txt" if output is None else form_of_path(output)
     except ValueError:
         endings = "svg, html, png, pdf, dot, mmd, txt"
-        raise click.UsageError(f"{output!r} is no picture; a name that ends in one of {endings} is wanted") from None
+        raise click.UsageError(f"{output!r}: expected a name that ends in one of {endings}") from None
 
 
 def write(content: str | bytes, output: str | None, err: bool = False) -> None:
-    """Write the output of a command to a file, whole or not at all, and print the file's name; or print the output."""
+    """Write the output of a command to a file, completely or not at all, and print its name; or print the output."""
     if output is None:
         say(content if isinstance(content, str) else content.decode(), nl=False)
         return
@@ -209,22 +201,14 @@ def write(content: str | bytes, output: str | None, err: bool = False) -> None:
             file.write(content if isinstance(content, bytes) else content.encode())
     except OSError as error:
         raise click.UsageError(f"{output}: {error.strerror}") from None
-    say(output, err=err)
+    say_written(output, err=err)
 
 
 def write_folder(contents: Mapping[str, str], folder: Path) -> None:
     """Write files into a new or empty folder: all of them, or none."""
-    place = folder.absolute()
     try:
-        made = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.", suffix=".tmp"))
-        try:
+        with new_folder(folder) as temporary:
             for name, content in contents.items():
-                (made / name).write_text(content, encoding="utf-8")
-            made.chmod(0o777 & ~umask())
-            if place.is_dir():
-                place.rmdir()
-            made.rename(place)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+                (temporary / name).write_text(content, encoding="utf-8")
     except OSError as error:
         raise click.UsageError(f"{folder}: {error.strerror}") from None

@@ -46,7 +46,7 @@ def reader_of(annotation: Any) -> Callable[[Any], Any]:
 
 
 def reader(name: str, annotation: Any) -> Callable[[Any], Any]:
-    """The reader of an attribute type whose refusal names the attribute."""
+    """The reader of an attribute type; its errors name the attribute."""
     read = reader_of(annotation)
 
     def checked(value: Any) -> Any:
@@ -59,7 +59,7 @@ def reader(name: str, annotation: Any) -> Callable[[Any], Any]:
 
 
 def _choice(annotation: Any) -> Callable[[Any], Any]:
-    """The reader of a Literal type: one of its words, or None where the type allows None."""
+    """The reader of a Literal type: one of its words, or None if the type allows it."""
     words = next((a for a in (annotation, *get_args(annotation)) if get_origin(a) is typing.Literal), None)
     if words is None:
         raise TypeError(f"no reader for attributes of type {annotation}")
@@ -67,7 +67,7 @@ def _choice(annotation: Any) -> Callable[[Any], Any]:
 
     def read(value: Any) -> Any:
         if not (isinstance(value, str) and value in allowed) and type(value) not in allowed:
-            raise ValueError(f"one of {', '.join(map(repr, get_args(words)))} is wanted")
+            raise ValueError(f"expected one of {', '.join(map(repr, get_args(words)))}")
         return value
 
     return read
@@ -79,7 +79,7 @@ def _index(value: Any) -> int:
     try:
         return int(operator.index(value))
     except TypeError:
-        raise TypeError("an int is wanted") from None
+        raise TypeError("expected an int") from None
 
 
 def _maybe_index(value: Any) -> int | None:
@@ -94,7 +94,7 @@ def _dims(value: Any) -> Dims:
         else:
             return value
     if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
-        raise TypeError("a list of ints is wanted")
+        raise TypeError("expected a list of ints")
     return tuple(_index(each) for each in value)
 
 
@@ -104,15 +104,15 @@ def _groups(value: Any) -> ReplicaGroups:
     try:
         return tuple(_dims(group) for group in value)
     except TypeError:
-        one_group = f": [{list(value)}] is one group" if isinstance(value, tuple | list) and value else ""
-        raise TypeError(f"a list of groups, each a list of ids, is wanted{one_group}") from None
+        one_group = f"; write one group as [{list(value)}]" if isinstance(value, tuple | list) and value else ""
+        raise TypeError(f"expected a list of groups, each a list of ids{one_group}") from None
 
 
 def _pairs(value: Any) -> SourceTargetPairs:
     items = value.items() if isinstance(value, Mapping) else value
     pairs = tuple(_dims(pair) for pair in items)
     if any(len(pair) != 2 for pair in pairs):
-        raise TypeError("a list of (source, target) pairs is wanted")
+        raise TypeError("expected a list of (source, target) pairs")
     return typing.cast(SourceTargetPairs, pairs)
 
 
@@ -122,25 +122,25 @@ def _padding(value: Any) -> Padding:
 
 def _padding_dimension(amounts: Dims) -> PaddingDimension:
     if len(amounts) not in (2, 3):
-        raise ValueError("(low, high) or (low, high, interior) is wanted for each dimension")
+        raise ValueError("expected (low, high) or (low, high, interior) for each dimension")
     return PaddingDimension(*amounts)
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
-        raise TypeError("True or False is wanted")
+        raise TypeError("expected True or False")
     return bool(value)
 
 
 def _number(value: Any) -> float:
     if isinstance(value, bool | str | bytes):
-        raise TypeError("a number is wanted")
+        raise TypeError("expected a number")
     return float(value)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError("a string is wanted")
+        raise TypeError("expected a string")
     return value
 
 
@@ -150,7 +150,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 def _flags(value: Any) -> tuple[bool, ...]:
     if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
-        raise TypeError("a list of True and False is wanted")
+        raise TypeError("expected a list of True and False")
     return tuple(_flag(each) for each in value)
 
 
@@ -163,19 +163,19 @@ def _shape(value: Any) -> AnyShape:
         return value[()]
     if isinstance(value, Shape | TupleShape | TokenShape):
         return value
-    raise TypeError("a shape is wanted, such as xb.f32[2, 3]")
+    raise TypeError("expected a shape such as xb.f32[2, 3]")
 
 
 def _shapes(value: Any) -> Shapes:
     if isinstance(value, Shape | TupleShape | TokenShape) or not hasattr(value, "__iter__"):
-        raise TypeError("a list of shapes is wanted, such as [xb.u32[()]]")
+        raise TypeError("expected a list of shapes such as [xb.u32[()]]")
     return tuple(map(_shape, value))
 
 
 def _array_shape(value: Any) -> Shape:
     shape = _shape(value)
     if not isinstance(shape, Shape):
-        raise TypeError("the shape of an array is wanted, such as xb.f32[2, 3]")
+        raise TypeError("expected the shape of an array, such as xb.f32[2, 3]")
     return shape
 
 
@@ -197,14 +197,14 @@ def _aliases(value: Any) -> Aliases:
     found = []
     for each in value:
         if len(each) != 3:
-            raise TypeError("a list of (output index, operand number, operand index) is wanted")
+            raise TypeError("expected a list of (output index, operand number, operand index)")
         found.append((_dims(each[0]), _index(each[1]), _dims(each[2])))
     return tuple(found)
 
 
 def _region(value: Any) -> Computation:
     if not isinstance(value, Computation):
-        raise TypeError("a Computation or a function is wanted")
+        raise TypeError("expected a Computation or a function")
     return value
 
 

@@ -2,27 +2,63 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import Factory, define, field
 
-from shape_inference import AnyShape, ShapeError, XbuildError
+from shape_inference import AnyShape, ShapeError, XbuildError, infer
 
 from .context import context
-from .copying import Unchanged, Uncopied
 from .diagnostics import BuildError, caller, explain, rejection, wrong_root
-from .graph import Computation, Draft, Instruction
+from .graph import Computation, Immutable, Instruction, InstructionDraft, Uncopied
 from .hooks import Showable
 from .identifiers import check_name
-from .inference import infer_shape
+from .numpy_protocols import Protocols
 from .operators import Methods, Operators
-from .protocols import Protocols
 from .regions import trace_regions
 
 if TYPE_CHECKING:
     from .op import Schema
+
+
+# ----------------------------------------------------------------------------
+# The shape of a result, inferred by the rule of the op and cached by shapes and attributes
+
+
+def infer_shape(schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ...] | None, record: Any) -> AnyShape:
+    """The shape of an op's result for these operand shapes and attributes. Raises ShapeError if the op refuses."""
+    values: tuple[Any, ...] = ()
+    if record is not None:
+        values = tuple(vars(record).values())
+        if schema.regions:
+            values = tuple(map(_signature_of, values))
+    try:
+        return _cached_shape(schema, shapes, segments, values)
+    except TypeError:  # a literal is not hashable
+        return _cached_shape.__wrapped__(schema, shapes, segments, values)
+
+
+@functools.lru_cache(maxsize=16384)
+def _cached_shape(
+    schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ...] | None, values: tuple[Any, ...]
+) -> AnyShape:
+    """The result of the shape rule, a pure function; refusals are not cached."""
+    attributes = dict(zip(schema.readers, values, strict=True))
+    return infer[schema.opcode](*schema.unflatten(shapes, segments), **attributes)  # type: ignore[no-any-return]
+
+
+def _signature_of(attribute: Any) -> Any:
+    """An attribute for shape inference: a region is replaced by its signature."""
+    if type(attribute) is Computation:
+        return attribute.signature
+    return tuple(map(_signature_of, attribute)) if type(attribute) is tuple else attribute
+
+
+# ----------------------------------------------------------------------------
+# Values and builders
 
 _instruction_of, _shape_of = attrgetter("instruction"), attrgetter("shape")
 
@@ -35,7 +71,7 @@ class _Handle:
     builder: Builder
 
 
-class Value(Operators, Methods, Protocols, Showable, Unchanged, _Handle):
+class Value(Operators, Methods, Protocols, Showable, Immutable, _Handle):
     """A handle on an instruction under construction; operators on it record ops."""
 
     __slots__ = ()
@@ -86,8 +122,8 @@ class _Names:
         return name
 
 
-def _unbuilt(kind: str, message: str, *hints: str) -> BuildError:
-    """A refusal of `build`; its text states the kind, since `explain` is not applied to it."""
+def _build_error(kind: str, message: str, *hints: str) -> BuildError:
+    """An error of `build`; its text states the kind, since `explain` does not add it."""
     error = BuildError(kind, "\n".join([f"{message} [{kind}]", *(f"  hint: {hint}" for hint in hints)]), hints)
     error.message = message
     return error
@@ -104,6 +140,8 @@ class Builder(Uncopied):
     (f32[3]) -> f32[3]
 
     Source: xla_builder.h, XlaBuilder.
+
+    `origin` is the instruction whose line the recorded ones get, if a builder of derivatives sets it.
     """
 
     name: str
@@ -111,6 +149,7 @@ class Builder(Uncopied):
     computation: Computation | None = field(default=None, init=False)
     traced: dict[Any, Computation] = field(factory=dict, init=False)
     begun: int = field(default=0, init=False)
+    origin: Instruction | None = field(default=None, init=False)
     _instructions: list[Instruction] = field(factory=list, init=False)
     _parameters: set[int] = field(factory=set, init=False)
     _names: _Names = field(factory=_Names, init=False)
@@ -128,11 +167,11 @@ class Builder(Uncopied):
             self._computation_names.unique(self.name)
 
     def sub_builder(self, name: str) -> Builder:
-        """A builder for a called computation; its instructions are counted together with this builder's."""
+        """A builder for a called computation, which shares names and the instruction count with this builder."""
         return Builder(self._computation_names.unique(name), self)
 
     def recorded_since(self, count: int) -> list[Instruction]:
-        """The instructions recorded after the first `count`."""
+        """The instructions recorded after the first `count` ones."""
         return self._instructions[count:]
 
     def unique_name(self, name: str) -> str:
@@ -159,9 +198,9 @@ class Builder(Uncopied):
     ) -> Value:
         """Add one instruction; the function of every op calls this.
 
-        Raises ShapeError where the op refuses, BuildError where the builder does.
+        Raises ShapeError if the op refuses, BuildError if the builder does.
         """
-        where = caller()
+        where = caller() if self.origin is None else None
         try:
             self._admit(schema, operands, segments)
             if name:
@@ -177,7 +216,9 @@ class Builder(Uncopied):
             raise explain(error, schema, operands, segments, attributes, where) from None
         control, annotations = context()
         named = self._names.unique(name) if name else self._names.fresh(schema.spelling)
-        instruction: Any = Draft(schema.opcode, named, shape, sources, segments, record, where, control, annotations)
+        instruction: Any = InstructionDraft(
+            schema.opcode, named, shape, sources, segments, record, where, control, annotations
+        )
         instruction.__class__ = Instruction  # a third of the time of the frozen class's constructor
         self._instructions.append(instruction)
         value: Any = _Handle(instruction, self)
@@ -198,40 +239,41 @@ class Builder(Uncopied):
                 self._computation_names.taken.setdefault(called.name, 0)
 
     def build(self, root: Value | None = None) -> Computation:
-        """The computation of all recorded instructions; without a root that is named, the last instruction is the root.
+        """The computation of all recorded instructions; by default the last one is the root.
 
-        Raises BuildError: nothing recorded, a root of another builder, a gap in the parameter numbers, a second build.
+        Raises BuildError if nothing is recorded, the root belongs to another builder, parameter numbers have a gap, or
+        the builder is already built.
         """
         if self.computation is not None:
-            raise _unbuilt(
-                "builder_finished", f"builder {self.name!r} was built already; its computation is builder.computation"
+            raise _build_error(
+                "builder_finished", f"builder {self.name!r} is already built; its computation is builder.computation"
             )
         if not self._instructions:
-            raise _unbuilt("missing_parameter", f"builder {self.name!r} has no instructions")
+            raise _build_error("missing_parameter", f"builder {self.name!r} has no instructions")
         if root is not None and (not isinstance(root, Value) or root.builder is not self):
-            raise _unbuilt("foreign_value", *wrong_root(root, self))
+            raise _build_error("foreign_value", *wrong_root(root, self))
         computation = Computation(
             self.name, tuple(self._instructions), root.instruction if root is not None else self._instructions[-1]
         )
         numbers = [p.attributes.number for p in computation.parameters]
         if numbers != list(range(len(numbers))):
-            raise _unbuilt(
+            raise _build_error(
                 "missing_parameter",
-                f"builder {self.name!r} has the parameter numbers {numbers}; 0..{len(numbers) - 1} are wanted",
+                f"builder {self.name!r} has parameter numbers {numbers}, expected 0..{len(numbers) - 1}",
             )
         self.computation = computation
         return computation
 
     def _admit(self, schema: Schema, operands: tuple[Value, ...], segments: tuple[int, ...] | None) -> None:
         if self.computation is not None:
-            raise BuildError("builder_finished", f"builder {self.name!r} was built; no op can be added to it")
+            raise BuildError("builder_finished", f"builder {self.name!r} is already built; no op can be added")
         for operand in operands:
             if type(operand) is not Value or operand.builder is not self:
                 raise rejection(schema, operands, operand, self)
         if segments is None and len(operands) != len(schema.operands):
             raise ShapeError(
                 "arity_mismatch",
-                f"{len(operands)} operands, and {len(schema.operands)} are wanted: "
+                f"got {len(operands)} operands, expected {len(schema.operands)}: "
                 f"{', '.join(schema.operands) or 'none'}",
             )
 
@@ -250,7 +292,7 @@ class Builder(Uncopied):
 
     def _count_parameter(self, number: int) -> None:
         if number in self._parameters:
-            raise BuildError("duplicate_parameter", f"builder {self.name!r} has a parameter {number} already")
+            raise BuildError("duplicate_parameter", f"builder {self.name!r} already has a parameter {number}")
         self._parameters.add(number)
 
 
@@ -267,4 +309,4 @@ def builder_of(schema: Schema, operands: tuple[Any, ...], builder: Builder | Non
             return operand.builder
     if isinstance(builder, Builder):
         return builder
-    raise BuildError("no_builder", f"{schema.spelling}: no operand tells the builder; pass it first, or as builder=")
+    raise BuildError("no_builder", f"{schema.spelling}: no operand determines the builder; pass it as builder=")

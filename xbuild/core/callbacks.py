@@ -19,7 +19,7 @@ class _Pending:
 
 
 PENDING = _Pending()
-"""The result of a registered function that has no answer yet; the function is called again with the same operands."""
+"""The result of a registered function that has no answer yet; it is called again with the same operands."""
 
 
 @frozen
@@ -34,13 +34,13 @@ CALLBACKS: dict[str, Callback] = {}
 
 
 def custom_call_target(name: str) -> Callable[[Function], Function]:
-    """A decorator: register a function under the name of a target, for every run from now on.
+    """A decorator that registers a function for a target, for all later runs.
 
-    The function is given the operands as read-only arrays (a rank-0 one as a NumPy scalar, a tuple as a tuple, a token
-    as None), and the call's `backend_config` as a string where it has a parameter of that name. It returns an array, or
-    a tuple where the declared shape is one; Python numbers and lists take the declared element type. `xb.PENDING` asks
-    to be called again later. With a limit of seconds it runs in a thread of its own, which is left behind at the limit.
-    Raises TypeError where the name is no string, or nothing that can be called is decorated.
+    The function gets the operands as read-only arrays (a rank-0 array as a NumPy scalar, a tuple as a tuple, a token
+    as None), and the call's `backend_config` as a string if it has a parameter of that name. It returns an array, or
+    a tuple if the declared shape is one; Python numbers and lists take the declared element type. `xb.PENDING` asks
+    to be called again later. With a limit of seconds it runs in a separate thread, which is abandoned at the limit.
+    Raises TypeError if the name is not a string or the decorated object is not callable.
 
     >>> import xbuild as xb
     >>> @xb.custom_call_target("clipped")
@@ -55,11 +55,11 @@ def custom_call_target(name: str) -> Callable[[Function], Function]:
     Source: Operation Semantics, CustomCall.
     """
     if not isinstance(name, str):
-        raise TypeError(f"custom_call_target: the name of a target is a string, and {name!r} is given")
+        raise TypeError(f"custom_call_target: expected a string as the name of the target, got {name!r}")
 
     def register(function: Function) -> Function:
         if not callable(function):
-            raise TypeError(f"custom_call_target({name!r}): a function is wanted, and {function!r} is given")
+            raise TypeError(f"custom_call_target({name!r}): expected a function, got {function!r}")
         CALLBACKS[name] = Callback(function, _takes_config(function))
         return function
 

@@ -22,7 +22,7 @@ context = _current.get
 
 @contextmanager
 def scope(name: str) -> Iterator[None]:
-    """Ops recorded inside carry this name before theirs (`op_name` of HLO's metadata); scopes nest with `/`.
+    """Prefix the names of ops recorded inside with this name (`op_name` in HLO's metadata); scopes nest with `/`.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[()])
@@ -43,7 +43,7 @@ def scope(name: str) -> Iterator[None]:
 
 @contextmanager
 def control(*, after: Sequence[Value]) -> Iterator[None]:
-    """Ops recorded inside run after these values, whether or not they use them (HLO's control-predecessors).
+    """Make ops recorded inside run after these values, even if they do not use them (control-predecessors in HLO).
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[()])
@@ -61,7 +61,7 @@ def control(*, after: Sequence[Value]) -> Iterator[None]:
 
 @contextmanager
 def annotated(**inner: Any) -> Iterator[None]:
-    """Ops recorded inside have these annotations; frontend attributes are added to those of the context."""
+    """Give ops recorded inside these annotations; frontend attributes add to those of the context."""
     control, annotations = _current.get()
     attributes = {**annotations.get("frontend_attributes", {}), **inner.get("frontend_attributes", {})}
     extra = {"frontend_attributes": MappingProxyType(attributes)} if attributes else {}
@@ -71,7 +71,7 @@ def annotated(**inner: Any) -> Iterator[None]:
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Ops recorded inside belong to another computation: outer control predecessors and marks do not apply."""
+    """Record another computation inside: outer control predecessors and marks do not apply."""
     annotations = _current.get()[1]
     if "frontend_attributes" in annotations:
         annotations = MappingProxyType({key: annotations[key] for key in annotations if key != "frontend_attributes"})
@@ -81,14 +81,14 @@ def apart() -> Iterator[None]:
 
 @contextmanager
 def marked(**attributes: str) -> Iterator[None]:
-    """Ops recorded inside carry these frontend attributes, which mean nothing to other readers of HLO."""
+    """Give ops recorded inside these frontend attributes, which other readers of HLO ignore."""
     with annotated(frontend_attributes=attributes):
         yield
 
 
 @contextmanager
 def assigned(variable: ContextVar[Assigned], value: Assigned) -> Iterator[Assigned]:
-    """Inside the block a context variable has this value."""
+    """Set a context variable inside the block."""
     reset = variable.set(value)
     try:
         yield value

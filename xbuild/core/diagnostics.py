@@ -1,4 +1,4 @@
-"""Messages of refusals: op, operands, attributes and the user's line are added to the message of a rule."""
+"""Error messages: the message of a rule, with op, operands, attributes and the user's line."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ MOST_OF_A_TUPLE = 1000
 
 
 class BuildError(XbuildError):
-    """A builder is used wrongly: a value of another builder, an op after build, a second build; raised at the call."""
+    """Incorrect use of a builder, such as a value of another builder or an op after build; raised at the call."""
 
 
 class ValueUseError(BuildError, TypeError):
-    """A value is used as if it were computed, or together with an object that is no operand; raised at the call."""
+    """Raised at the call if a value is used as if it were computed, or an object cannot be an operand."""
 
 
 class MeaningWarning(UserWarning):
-    """A call has XLA's meaning and another one in NumPy; the message names a call for each meaning."""
+    """A call has XLA's meaning, which differs from NumPy's; the message names a call for each meaning."""
 
 
 class MissingAttributeError(ValueUseError, AttributeError):
-    """A value or the module is asked for a name that it does not have; the message names what does the same."""
+    """A value or the module lacks an attribute; the message names the replacement."""
 
 
 def explain(
@@ -57,7 +57,7 @@ def explain(
     attributes: dict[str, Any],
     where: tuple[CodeType, int] | None,
 ) -> XbuildError:
-    """The refusal of an op, with the op in the first line, and the operands and attributes below it."""
+    """The error of an op: the op in the first line, operands and attributes below it."""
     labelled = zip(operand_labels(schema, len(operands), segments), operands, strict=True)
     return explain_call(error, schema.spelling, labelled, attributes, where)
 
@@ -106,7 +106,7 @@ tracebacks = _Tracebacks()
 
 
 def _hide(frame: FrameType | None) -> None:
-    """Mark the frames of xbuild on the way to the user's, so that IPython and pytest do not show them."""
+    """Mark the frames of xbuild below the user's, so that IPython and pytest hide them."""
     while frame is not None and is_ours(frame.f_code.co_filename) and not tracebacks.full:
         frame.f_locals["__tracebackhide__"] = True
         frame = frame.f_back
@@ -151,7 +151,7 @@ def _short(shape: Any) -> str:
 
 
 def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None) -> list[str]:
-    """The name of each operand in the flat tuple: its parameter, with a number where the parameter takes a list."""
+    """The name of each operand in the flat tuple: its parameter, with a number if the parameter takes a list."""
     if segments is None:
         extra = [f"operand {n}" for n in range(len(schema.operands), count)]
         return [*schema.operands[:count], *extra]
@@ -186,7 +186,7 @@ def caller() -> tuple[CodeType, int] | None:
 
 
 def warn(message: str) -> None:
-    """Warn of a call that means something else in NumPy, at the user's line."""
+    """Warn about a call with a different meaning in NumPy, at the user's line."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and is_ours(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1
@@ -204,7 +204,7 @@ def refusal(kind: str, message: str, *hints: str) -> BuildError:
 
 
 def rejection(schema: Schema, operands: tuple[Any, ...], operand: Any, builder: Builder) -> BuildError:
-    """The error for an operand that is no value of the builder into which the op is recorded."""
+    """The error for an operand that is not a value of the builder that records the op."""
     from .builder import Value
 
     if isinstance(operand, Value):
@@ -215,18 +215,18 @@ def rejection(schema: Schema, operands: tuple[Any, ...], operand: Any, builder: 
         return _by_keyword(schema, operands)
     return BuildError(
         "invalid_operand",
-        f"operand {operand!r} is no value of a builder",
-        "xb.constant(builder, literal=...) makes one",
+        f"operand {operand!r} is not a value of a builder",
+        "xb.constant(builder, literal=...) makes a value",
     )
 
 
 def _by_keyword(schema: Schema, given: tuple[Any, ...]) -> BuildError:
-    """The error for attributes by position, with the call that is wanted."""
+    """The error for attributes passed by position, with the correct call."""
     names = [*schema.readers, "name"]
     call = ", ".join(f"{name}={_as_typed(value)}" for name, value in zip(names, given, strict=False))
     return BuildError(
         "invalid_operand",
-        f"{given[0]!r} is no operand, and there are none; by keyword are wanted: {', '.join(f'{n}=' for n in names)}",
+        f"takes no positional operands, got {given[0]!r}; pass {', '.join(f'{n}=...' for n in names)}",
         f"xb.{schema.declaration.__name__}(builder, {call})",
     )
 
@@ -239,15 +239,15 @@ def _as_typed(value: Any) -> str:
 
 
 def _foreign(operand: Value, own: Value | None, builder: Builder) -> BuildError:
-    """The error for values of two builders; where one is that of a region in the other, the captured value is named."""
+    """The error for values of two builders; if one records a region of the other, it names the captured value."""
     for captured, region in ((operand, builder), (own, operand.builder)):
         if captured is not None and _is_inside(region, captured.builder):
             return BuildError("foreign_value", *capture(captured, region))
-    this = "another of that name" if operand.builder.name == builder.name else f"builder {builder.name!r}"
+    this = "another builder of that name" if operand.builder.name == builder.name else f"builder {builder.name!r}"
     return BuildError(
         "foreign_value",
-        f"operand {operand} belongs to builder {operand.builder.name!r}, and this is {this}",
-        "values of one program are recorded with one builder; xb.call(operands, computation) joins two programs",
+        f"operand {operand} belongs to builder {operand.builder.name!r}, but this is {this}",
+        "record all values of a program with one builder; xb.call(operands, computation) joins two programs",
     )
 
 
@@ -263,20 +263,20 @@ def capture(captured: Value, region: Builder) -> tuple[str, str]:
     """The message and the hint for a value that the function of a region captures."""
     origin = _origin(captured, region)
     recorded = f", recorded at {origin.source}," if origin.source else ""
-    way = "" if origin is captured.instruction else f", of which it makes %{captured.name}"
+    way = "" if origin is captured.instruction else f", which uses it for %{captured.name}"
     return (
         f"%{origin.name} ({origin.shape}) of builder {captured.builder.name!r}{recorded} is captured by the "
-        f"function of region {region.name!r}{way}; a region sees its own parameters only",
+        f"function of region {region.name!r}{way}; a region sees only its own parameters",
         f"pass the value as an operand: a loop carries %{origin.name} in its state, "
         "xb.while_((init, y), condition, body), with `x, y = state` in both functions, and body returns (new_x, y); "
-        "a branch takes it among its operands",
+        "a branch receives it as an operand",
     )
 
 
 def _origin(captured: Value, region: Builder) -> Instruction:
-    """The instruction of which the region's function made a captured value; it stood there before the function ran.
+    """The instruction, recorded before the region's function ran, from which the function computed a captured value.
 
-    Ops of the function on captured values alone are recorded by the outer builder, and are not what the user captured.
+    The outer builder records ops of the function that use only captured values; those are not what the user captured.
     """
     while region.parent is not captured.builder and region.parent is not None:
         region = region.parent
@@ -288,10 +288,10 @@ def _origin(captured: Value, region: Builder) -> Instruction:
 
 
 def wrong_root(root: Any, builder: Builder) -> tuple[str, ...]:
-    """The message and hints for a root that is no value of the builder that is built."""
+    """The message and hints for a root that is not a value of the builder."""
     from .builder import Value
 
     if isinstance(root, Value) and _is_inside(builder, root.builder):
         return capture(root, builder)
     hint = ["xb.tuple_([x, y]) makes one value of several"] if isinstance(root, tuple | list) else []
-    return (f"build: the root {root!r} is no value of builder {builder.name!r}", *hint)
+    return (f"build: the root {root!r} is not a value of builder {builder.name!r}", *hint)

@@ -2,22 +2,90 @@
 
 from __future__ import annotations
 
+import copy
+import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import CodeType, MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from attrs import define, field, frozen
 
 from shape_inference import AnyShape, ProgramShape
 from shape_inference.escaping import in_line
 
-from .copying import Unchanged
-from .hooks import Showable, applied, stablehlo_of, text_of
+from .hooks import Showable, applied, program_in, stablehlo_of, text_of
 from .identifiers import check_name, short_path
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+# ----------------------------------------------------------------------------
+# Copies: an immutable object is its own copy, a builder has none, and neither is pickled
+
+
+class Immutable:
+    """Base of immutable objects: `copy` and `deepcopy` return the object itself, as for a tuple of ints.
+
+    `==` is identity, except for values, where it records an op. Pickling is refused, since programs are stored as text.
+    """
+
+    __slots__ = ()
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise copy_refusal(self, "pickled")
+
+
+class Uncopied:
+    """Base of objects that change with use, such as builders: copies are refused, since they would go out of date."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> NoReturn:
+        raise copy_refusal(self, "copied")
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        raise copy_refusal(self, "copied")
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise copy_refusal(self, "pickled")
+
+
+_STORE_TEXT = "store a program as text: module.to_hlo() writes it, and xb.parse_hlo reads it"
+_BUILD_FIRST = "call build() to get a computation; xb.edit changes a program"
+
+
+def copy_refusal(thing: Any, how: str) -> Exception:
+    """The error of a copy, with the user's line."""
+    from .builder import Builder
+    from .diagnostics import ValueUseError, dressed_text
+
+    hints = (_BUILD_FIRST,) if isinstance(thing, Builder) else (_STORE_TEXT,)
+    named = f" {thing.name!r}" if hasattr(thing, "name") else ""
+    message = f"a {type(thing).__name__} cannot be {how}"
+    text = dressed_text(f"{type(thing).__name__}{named}: {message} [not_copied]", (), _copying_frame(), hints)
+    error = ValueUseError("not_copied", text, hints)
+    error.message, error.explained = message, True
+    return error
+
+
+def _copying_frame() -> tuple[CodeType, int] | None:
+    """The user's frame: the first one outside Python's copy module and this module."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename in (__file__, copy.__file__):
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti
+
+
+# ----------------------------------------------------------------------------
+# Sources, instructions, computations, modules
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -36,22 +104,22 @@ class Source:
 
 @frozen
 class RecordedSource(Source):
-    """A line of code of this process, found from the code object; files are opened for this kind alone."""
+    """A line of code of this process, found from the code object; only files of this kind are opened."""
 
 
 @frozen
 class TextSource(Source):
-    """A line of HLO text that a computation was read from; it is told in reports, and not printed as metadata."""
+    """A line of the HLO text from which a computation was read; reports name it, but it is not printed as metadata."""
 
 
 @frozen
 class MetadataSource(TextSource):
-    """A line that HLO text names in metadata or stack frames; its file may be any, and is not opened."""
+    """A source line from metadata or stack frames of HLO text; its file is never opened."""
 
 
 @frozen
 class KeptSource(Source):
-    """A line that a trace names, with the text that the trace has kept."""
+    """A source line of a trace, with its recorded text."""
 
     text: str = ""
 
@@ -63,7 +131,7 @@ def resolve(code: CodeType, offset: int) -> RecordedSource:
 
 
 @define(eq=False, repr=False)
-class Draft(Unchanged):
+class InstructionDraft(Immutable):
     """The fields of an instruction while a builder fills them; recording turns it into an Instruction."""
 
     opcode: str
@@ -78,16 +146,16 @@ class Draft(Unchanged):
 
 
 @frozen(eq=False, repr=False)
-class Instruction(Draft):
+class Instruction(InstructionDraft):
     """One op at one place of a program; equal by identity.
 
     `segments` are the sizes of the op's operand lists in the flat tuple `operands`, None where every list is one value.
-    `annotations` (sharding, frontend_attributes, metadata, backend_config) mean nothing here and are printed back.
+    `annotations` (sharding, frontend_attributes, metadata, backend_config) have no effect here and are printed back.
     """
 
     @property
     def source(self) -> Source | None:
-        """The user's line that recorded the instruction; resolved on access, so that recording is fast."""
+        """The line in the user's code that recorded the instruction; resolved on access, so that recording is fast."""
         return resolve(*self.where) if isinstance(self.where, tuple) else self.where
 
     def arguments(self) -> tuple[Any, ...]:
@@ -126,8 +194,8 @@ def _computations(given: Iterable[Computation]) -> tuple[Computation, ...]:
 
 
 @frozen(eq=False, repr=False, slots=False)
-class Computation(Showable, Unchanged):
-    """Instructions in recorded order, and the root among them; `check` alone checks one made without a builder."""
+class Computation(Showable, Immutable):
+    """Instructions in recorded order, including the root; without a builder, only `check` checks them."""
 
     name: str
     instructions: tuple[Instruction, ...] = field(converter=_instructions)
@@ -157,7 +225,7 @@ class Computation(Showable, Unchanged):
         return {i.name: i for i in self.instructions}
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """On values the computation is called, as by xb.call; on arrays and numbers evaluated, as by xb.evaluate."""
+        """Call the computation on values, as with xb.call; evaluate it on arrays and numbers, as with xb.evaluate."""
         return applied(self, arguments, options)
 
     def graph(self) -> nx.DiGraph[Instruction]:
@@ -172,7 +240,19 @@ class Computation(Showable, Unchanged):
         return graph
 
     def reachable(self, known: Container[Computation] = ()) -> tuple[Computation, ...]:
-        """This computation and all that it calls, directly or not; callees first, each once, none of `known`."""
+        """This computation and all that it calls, directly or indirectly; callees first, once each, without `known`."""
+        return self._reached(known) if known else self._all_reached
+
+    @cached_property
+    def calls(self) -> tuple[Instruction, ...]:
+        """The instructions that call computations."""
+        return tuple([i for i in self.instructions if i.attributes is not None and i.attributes.calling])
+
+    @cached_property
+    def _all_reached(self) -> tuple[Computation, ...]:
+        return self._reached(())
+
+    def _reached(self, known: Container[Computation]) -> tuple[Computation, ...]:
         seen: dict[Computation, None] = {}
         begun: set[Computation] = set()
         stack: list[tuple[Computation, bool]] = [(self, False)]
@@ -183,8 +263,7 @@ class Computation(Showable, Unchanged):
             elif computation not in begun and computation not in known:
                 begun.add(computation)
                 stack.append((computation, True))
-                calls = [i for i in computation.instructions if i.attributes is not None and i.attributes.calling]
-                called = [c for i in calls for c in i.called]
+                called = [c for i in computation.calls for c in i.called]
                 stack.extend((c, False) for c in reversed(called) if c not in seen)
         return tuple(seen)
 
@@ -199,11 +278,11 @@ class Computation(Showable, Unchanged):
 
 
 @frozen(eq=False, repr=False, slots=False)
-class Module(Showable, Unchanged):
+class Module(Showable, Immutable):
     """One program for every device (SPMD): device = replica * num_partitions + partition.
 
-    `annotations`, as HLO spells them in a module's header, mean nothing here and are printed back.
-    Raises ValueError where a count is not positive or the entry is none of the computations.
+    `annotations`, as HLO spells them in a module's header, have no effect here and are printed back.
+    Raises ValueError if a count is not positive or the entry is not among the computations.
     """
 
     name: str
@@ -217,15 +296,15 @@ class Module(Showable, Unchanged):
     def __attrs_post_init__(self) -> None:
         check_name(self.name)
         if not isinstance(self.entry, Computation):
-            wanted = "a Computation is wanted (builder.build() gives one)"
-            raise TypeError(f"module {self.name}: entry is {self.entry!r}, and {wanted}")
+            expected = "expected a Computation, which builder.build() returns"
+            raise TypeError(f"module {self.name}: entry is {self.entry!r}, {expected}")
         for count, value in (("num_replicas", self.num_replicas), ("num_partitions", self.num_partitions)):
             if value < 1:
-                raise ValueError(f"module {self.name}: {count}={value}, and at least 1 is wanted")
+                raise ValueError(f"module {self.name}: {count}={value} must be at least 1")
         if not self.computations:
             object.__setattr__(self, "computations", self.entry.reachable())
         elif self.entry not in self.computations:
-            raise ValueError(f"module {self.name}: its entry %{self.entry.name} is none of its computations")
+            raise ValueError(f"module {self.name}: its entry %{self.entry.name} is not one of its computations")
 
     @property
     def num_devices(self) -> int:
@@ -252,7 +331,7 @@ class Module(Showable, Unchanged):
 
         Tuples become several values, called computations regions where they are used; docs/stablehlo.md has the rest.
         `locations` adds the name of each instruction and the user's line.
-        Raises StablehloError (not_in_stablehlo) where StableHLO has no form for an op, an element type or a constant.
+        Raises StablehloError (not_in_stablehlo) if StableHLO cannot express an op, an element type or a constant.
 
         >>> import xbuild as xb
         >>> double = xb.computation(xb.f32[2])(lambda x: x + x)
@@ -269,22 +348,29 @@ class Module(Showable, Unchanged):
     __str__ = __repr__
 
 
-def module_in(thing: Any) -> Any:
-    """The module of an object with an attribute `module`, such as a replicated program; other objects unchanged."""
+def module_in(thing: Any, *, is_global: bool = False) -> Any:
+    """The program that an object is or has; objects without one unchanged.
+
+    It has one as an attribute `module`, such as a replicated program, or it is a text, bytes, a path, or an object of
+    JAX (`xbuild/files/programs.py`). With `is_global`, an object of JAX for several devices becomes the program before
+    it is partitioned.
+    """
+    if isinstance(thing, Computation | Module | ModuleGroup):
+        return thing
     found = getattr(thing, "module", None)
-    return found if isinstance(found, Module) else thing
+    return found if isinstance(found, Module) else program_in(thing, is_global=is_global)
 
 
 def _modules(given: Mapping[int, Module] | Sequence[Module]) -> dict[int, Module]:
-    """The modules by device; of a list, the first is that of device 0."""
+    """The modules by device; a list begins with device 0."""
     modules = dict(given if isinstance(given, Mapping) else enumerate(given))
     for device in (device for device, module in modules.items() if not isinstance(module, Module)):
-        raise TypeError(f"module group: device {device!r} has {modules[device]!r}, and a Module is wanted")
+        raise TypeError(f"module group: device {device!r} has {modules[device]!r}, expected a Module")
     return modules
 
 
 @frozen(eq=False, repr=False, slots=False)
-class ModuleGroup(Showable, Unchanged):
+class ModuleGroup(Showable, Immutable):
     """One program for each device (MPMD), by device or as a list; Send and Recv pair across them by channel id."""
 
     modules: Mapping[int, Module] = field(converter=_modules)

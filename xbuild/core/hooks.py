@@ -48,10 +48,13 @@ text_of: Hook[..., str] = Hook("writes HLO text")
 """The HLO text of an instruction, a computation or a module, in a style."""
 
 applied: Hook[..., Any] = Hook("calls a computation on arguments")
-"""The result of a computation on values, as a recorded call, or on arrays, evaluated."""
+"""Calls a computation on values, which records the call, or on arrays, which evaluates it."""
 
 stablehlo_of: Hook[..., str] = Hook("writes StableHLO text")
 """The StableHLO text of a computation or a module, with or without locations."""
+
+program_in: Hook[..., Any] = Hook("reads a program from a text, a path or an object of JAX")
+"""The program of a text, of bytes, of a path or of what JAX returns; any other object unchanged."""
 
 drawing: Hook[[Any], Any] = Hook("draws a picture")
 """Draws the picture of an object that a notebook shows."""
@@ -61,7 +64,7 @@ framed: Hook[[Any], str] = Hook("makes a step page")
 
 
 class Showable:
-    """Base of programs, values and verdicts: a notebook shows a picture, a terminal text."""
+    """Base of programs, values and verdicts: a notebook shows a picture, a terminal shows text."""
 
     __slots__ = ()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from shape_inference import PRIMITIVES, XbuildError
@@ -18,7 +20,7 @@ KEYWORDS = frozenset({
 
 
 def is_identifier(name: str) -> bool:
-    """Whether HLO text reads the name as one: ASCII letters, digits and `_.-`, no digit first, no keyword, no type.
+    """Whether HLO text can hold a name: ASCII letters, digits and `_.-`, no digit first, not a keyword or a type.
 
     >>> is_identifier("add.3"), is_identifier("3rd"), is_identifier("f32")
     (True, False, False)
@@ -27,20 +29,21 @@ def is_identifier(name: str) -> bool:
 
 
 def check_name(name: Any, refusal: type[XbuildError] = XbuildError) -> None:
-    """Raise the refusal (of kind invalid_name) unless HLO text could hold the name."""
+    """Raise the refusal (of kind invalid_name) unless HLO text can hold the name."""
     if not isinstance(name, str):
         shown = repr(name)
         what = shown if len(shown) <= 60 and "\n" not in shown else f"a {type(name).__name__}"
-        raise refusal("invalid_name", f"{what} is no name; a string is wanted")
+        raise refusal("invalid_name", f"expected a string as a name, got {what}")
     if name in KEYWORDS:
-        raise refusal("invalid_name", f"{name!r} is no name: HLO text has it as a word", [f"{nearest(name)!r} is one"])
+        message = f"{name!r} is not a valid name: it is a keyword of HLO text"
+        raise refusal("invalid_name", message, [f"for example, {nearest(name)!r}"])
     if not is_identifier(name):
-        letters = "ASCII letters, digits, `_`, `.` and `-` are wanted, and no digit, `.` or `-` first"
-        raise refusal("invalid_name", f"{name!r} is no name: {letters}", [f"{nearest(name)!r} is one"])
+        letters = "use ASCII letters, digits, `_`, `.` and `-`, beginning with a letter or `_`"
+        raise refusal("invalid_name", f"{name!r} is not a valid name: {letters}", [f"for example, {nearest(name)!r}"])
 
 
 def nearest(name: str) -> str:
-    """The name that HLO text can hold and that is nearest to this one.
+    """The closest name that HLO text can hold.
 
     >>> nearest("my layer/3"), nearest("f32"), nearest("")
     ('my_layer_3', 'f32_', '_')
@@ -58,3 +61,16 @@ def short_path(path: str) -> str:
     except ValueError:  # another drive
         return path
     return relative if len(relative) < len(path) else path
+
+
+def public_names(namespace: Mapping[str, Any], *modules: str) -> list[str]:
+    """The public names of a module, for its `__dir__`: `__all__`, else all names except modules not in `modules`.
+
+    >>> import re
+    >>> public_names({"re": re, "text": re, "compile": re.compile, "_cache": {}}, "text")
+    ['compile', 'text']
+    """
+    if "__all__" in namespace:
+        return sorted(namespace["__all__"])
+    found = {name for name, it in namespace.items() if name in modules or not isinstance(it, ModuleType)}
+    return sorted(name for name in found if not name.startswith("_"))

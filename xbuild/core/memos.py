@@ -1,4 +1,4 @@
-"""Memos: facts about an immutable object, found once and kept with the object, so that they live as long as it does."""
+"""Memos: facts about an immutable object, computed once and stored with it, so that they live as long as it does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Owner = TypeVar("Owner")
 
 
 def memos(owner: object, name: str) -> dict[Any, Any]:
-    """The memos of this name that are kept with an object: a dict from whatever distinguishes them.
+    """The memos of this name on an object: a dict from their keys.
 
     The object has a `__dict__`, and may be frozen: its attributes stay as they are, and its memos are none of them.
     """
@@ -28,7 +28,7 @@ def memo(owner: object, name: str, key: Hashable, find: Callable[[], Fact]) -> F
 
 
 def remembered(fact: Callable[[Owner], Fact]) -> Callable[[Owner], Fact]:
-    """A function of one immutable object, such as a computation; its result is found once and kept with the object."""
+    """A decorator for a function of an immutable object, such as a computation; stores the result with it."""
     name = f"_memo_{fact.__module__}.{fact.__qualname__}"
 
     @wraps(fact)

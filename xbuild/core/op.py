@@ -28,7 +28,8 @@ class Schema:
     """The facts of an op that its declaration states: signature, attributes, regions, properties.
 
     `spelling` is the opcode as HLO text has it; `is_flat` is True where each operand parameter is one value; `names`
-    are the names of all attributes, `needed` of those without a default.
+    are the names of all attributes, `needed` of those without a default, and `fields` the fields of the record that
+    holds their values.
     """
 
     opcode: str
@@ -36,7 +37,7 @@ class Schema:
     operands: tuple[str, ...]
     kinds: tuple[Any, ...]
     is_flat: bool
-    attributes: type | None
+    fields: dict[str, Any]
     names: frozenset[str]
     needed: frozenset[str]
     regions: tuple[str, ...]
@@ -45,15 +46,33 @@ class Schema:
     properties: Properties
     readers: dict[str, Callable[[Any], Any]] = field(factory=dict)
     defaults: dict[str, Any] = field(factory=dict)
+    _record: type | None = field(default=None, init=False)
+
+    @property
+    def attributes(self) -> type | None:
+        """The class of the op's attributes, made for ops that a program uses; None for an op without attributes.
+
+        Its `calling` names the attributes that hold computations.
+        """
+        if self._record or not self.fields:
+            return self._record
+        calling = tuple(key for key, each in self.fields.items() if each.type in (Region, Regions, Called))
+        title = "".join(part.title() for part in self.opcode.split("_"))
+        made = attrs.make_class(
+            title, self.fields, class_body={"calling": calling}, frozen=True, slots=False, kw_only=True
+        )
+        object.__setattr__(self, "_record", made)
+        return made
 
     def read(self, attributes: dict[str, Any]) -> Any:
-        """The record of these attributes; unknown attributes and missing ones are refused.
+        """The record of these attributes; unknown and missing attributes raise an error.
 
         The record is filled without the constructor of its frozen class, in half of the time, in declared order.
         """
-        if self.attributes is None:
+        made = self._record or self.attributes
+        if made is None:
             return self._refuse_names(attributes) if attributes else None
-        record: Any = object.__new__(self.attributes)
+        record: Any = object.__new__(made)
         values, readers = record.__dict__, self.readers
         values.update(self.defaults)
         try:
@@ -169,7 +188,7 @@ def _schema(declaration: Callable[..., Any], properties: Properties) -> Schema:
         operands=tuple(p.name for p in operands),
         kinds=tuple(p.annotation for p in operands),
         is_flat=all(p.annotation is Value for p in operands),
-        attributes=_record(_title(opcode), fields) if fields else None,
+        fields=fields,
         names=frozenset(fields),
         needed=frozenset(p.name for p in keywords if p.default is p.empty),
         regions=tuple(p.name for p in keywords if p.annotation in (Region, Regions)),
@@ -192,16 +211,6 @@ def opcodes(holds: Callable[[Properties], bool]) -> frozenset[str]:
     return frozenset(opcode for opcode, schema in OPS.items() if holds(schema.properties))
 
 
-def _record(name: str, fields: dict[str, Any]) -> type:
-    """The class of an op's attributes; `calling` names those that hold computations."""
-    calling = tuple(key for key, each in fields.items() if each.type in (Region, Regions, Called))
-    return attrs.make_class(name, fields, class_body={"calling": calling}, frozen=True, slots=False, kw_only=True)
-
-
 def _field(parameter: inspect.Parameter) -> Any:
     default = attrs.NOTHING if parameter.default is parameter.empty else parameter.default
     return attrs.field(default=default, type=parameter.annotation, converter=reader_of(parameter.annotation))
-
-
-def _title(opcode: str) -> str:
-    return "".join(part.title() for part in opcode.split("_"))

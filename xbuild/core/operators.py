@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from shape_inference import PrimitiveType, Shape
 
 from .hooks import forms
-from .numpy_names import warn_of_division, warn_of_ranks, warn_of_remainder
-from .protocols import missing_attribute, refusal
+from .numpy_protocols import missing_attribute, refusal, warn_of_division, warn_of_ranks, warn_of_remainder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +24,7 @@ class Operators:
     remainder has the sign of the dividend), `@` is its Dot, and a MeaningWarning says where NumPy's are others. `//` is
     NumPy's and JAX's floor_divide, `>>` shifts signed integers
     arithmetically and unsigned ones logically. `+=` and its like give the name a new value. What Python asks beyond
-    that, such as a truth value, `xbuild.core.protocols` refuses.
+    that, such as a truth value, `xbuild.core.numpy_protocols` refuses.
     """
 
     __slots__ = ()
@@ -73,7 +72,7 @@ class Operators:
 
     def __pow__(self, other: Any, modulus: Any = None) -> Value:
         if modulus is not None:
-            raise refusal("pow", self, "invalid_operand", "no op has a modulus", "xb.remainder(x ** y, m) records both")
+            raise refusal("pow", self, "invalid_operand", "no op takes a modulus", "use xb.remainder(x ** y, m)")
         return forms.power(self, other)
 
     def __rpow__(self, other: Any) -> Value:
@@ -140,7 +139,7 @@ class Operators:
 
     def __pos__(self: Any) -> Value:
         if not isinstance(self.shape, Shape):
-            raise refusal("+", self, "not_array", f"the operand is {self.shape}, and an array is wanted")
+            raise refusal("+", self, "not_array", f"expected an array, got {self.shape}")
         return self  # type: ignore[no-any-return]
 
     def __abs__(self: Any) -> Value:
@@ -183,8 +182,8 @@ class Methods:
         return forms.transpose(self)
 
     def transpose(self, *axes: Any) -> Value:
-        """The dimensions in this order, in the opposite one without any; as xb.transpose."""
-        return forms.transpose(self, _listed(axes) if axes else None)
+        """The dimensions in this order, reversed by default; as xb.transpose."""
+        return forms.transpose(self, _as_list(axes) if axes else None)
 
     def swapaxes(self: Any, axis1: int, axis2: int) -> Value:
         """Two dimensions exchanged; as xb.swapaxes."""
@@ -192,7 +191,7 @@ class Methods:
 
     def reshape(self, *sizes: Any) -> Value:
         """The same elements with these extents, of which one may be -1; as xb.reshape."""
-        return forms.reshape(self, _listed(sizes))
+        return forms.reshape(self, _as_list(sizes))
 
     def ravel(self) -> Value:
         """All elements in one dimension."""
@@ -259,18 +258,18 @@ def _missing(self: Any, name: str) -> NoReturn:
     raise missing_attribute(self, name)
 
 
-# Set at run time, since type checkers would take its definition as support of every attribute.
+# Set at run time: type checkers would otherwise allow every attribute.
 setattr(Methods, "__getattr__", _missing)  # noqa: B010
 
 
 def _array(value: Any, name: str) -> Shape:
-    """The shape of an array value; AttributeError for others, of which Python asks `__getattr__` next."""
+    """The shape of an array value; AttributeError for others, so that Python calls `__getattr__`."""
     if not isinstance(value.shape, Shape):
         raise AttributeError(name)
     return value.shape
 
 
-def _listed(arguments: tuple[Any, ...]) -> Any:
+def _as_list(arguments: tuple[Any, ...]) -> Any:
     """The list that is the one argument, or the arguments as a list."""
     return arguments[0] if len(arguments) == 1 and hasattr(arguments[0], "__iter__") else arguments
 

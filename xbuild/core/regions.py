@@ -1,4 +1,4 @@
-"""Tracing of Python functions into computations, with the parameter shapes that an op demands."""
+"""Tracing of Python functions into computations, with the parameter shapes that an op requires."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def trace(builder: Builder, function: Callable[..., Any], shapes: Sequence[AnySh
     """
     _check_arity(function, shapes)
     with apart():
-        parameters = [_recorded(builder, "parameter", number=n, shape=shape) for n, shape in enumerate(shapes)]
+        parameters = [_record_op(builder, "parameter", number=n, shape=shape) for n, shape in enumerate(shapes)]
         return builder.build(_as_value(builder, function, function(*parameters)))
 
 
-def _recorded(builder: Builder, opcode: str, *operands: Any, **attributes: Any) -> Value:
+def _record_op(builder: Builder, opcode: str, *operands: Any, **attributes: Any) -> Value:
     from .op import OPS
 
     schema = OPS[opcode]
@@ -56,31 +56,37 @@ def _check_arity(function: Callable[..., Any], shapes: Sequence[AnyShape]) -> No
         number = f"{len(shapes)} parameter{'s' * (len(shapes) != 1)}: {', '.join(map(repr, shapes)) or 'none'}"
         refuse(
             "arity_mismatch",
-            f"function {_name(function)}{inspect.signature(function)} is to take {number}",
+            f"function {_name(function)}{inspect.signature(function)} must take {number}",
             *_as_one_tuple(function, shapes),
         )
-    except ValueError:  # a function of C that does not tell
+    except ValueError:  # a C function without a signature
         return
 
 
 def _as_one_tuple(function: Callable[..., Any], shapes: Sequence[AnyShape]) -> list[str]:
-    """The hint for a function with a parameter for each element, where the tuple comes as one value."""
+    """The hint for a function with a parameter per element of a tuple, which is passed as one value."""
     names = [*inspect.signature(function).parameters]
     if len(shapes) == 1 and isinstance(shapes[0], TupleShape) and len(names) == len(shapes[0]):
-        return [f"the tuple comes as one value, which unpacks: {', '.join(names)} = state"]
+        return [f"the tuple is passed as one value; unpack it: {', '.join(names)} = state"]
     return []
 
 
 def _as_value(builder: Builder, function: Callable[..., Any], result: Any) -> Value:
     if isinstance(result, tuple | list):
-        return _recorded(builder, "tuple", tuple(_as_value(builder, function, each) for each in result))
+        return _record_op(builder, "tuple", tuple(_as_value(builder, function, each) for each in result))
     from .builder import Value
 
+    if result is None:
+        raise BuildError(
+            "not_a_computation",
+            f"function {_name(function)} returned None, expected a value or a tuple of values",
+            "a `return` is missing: end the function with `return` and its result",
+        )
     if not isinstance(result, Value):
         raise BuildError(
             "not_a_computation",
-            f"function {_name(function)} returned {result!r}, and a value (or a tuple of values) is wanted",
-            "xb.constant(builder, literal=...) makes a value of a number",
+            f"function {_name(function)} returned {result!r}, expected a value or a tuple of values",
+            "xb.constant(builder, literal=...) turns a number into a value",
         )
     return result
 
@@ -102,7 +108,7 @@ def computation(*shapes: AnyShape | PrimitiveType) -> Callable[[Callable[..., An
 
 
 def _shape(given: Any) -> AnyShape:
-    """A shape of a parameter, a scalar's of an element type; anything else is refused."""
+    """The shape of a parameter; an element type means a scalar."""
     if isinstance(given, PrimitiveType):
         return given[()]
     if isinstance(given, Shape | TupleShape | TokenShape):
@@ -110,15 +116,13 @@ def _shape(given: Any) -> AnyShape:
     if isinstance(given, FunctionType):
         what, hint = (
             f"the function {given.__name__}",
-            "@xb.computation(xb.f32[2, 3]) stands above a function of one matrix",
+            "decorate a function of one matrix with @xb.computation(xb.f32[2, 3])",
         )
     else:
         what, hint = f"a {type(given).__name__}", "xb.f32[2, 3] is the shape of a matrix, xb.f32[()] of a number"
     if isinstance(given, np.ndarray | np.generic):
-        hint = f"{shape_text(given)} is the shape of this array; the Computation is called on arrays"
-    raise refusal(
-        "invalid_operand", f"computation: {what} is no shape, and the shape of each parameter is wanted", hint
-    )
+        hint = f"{shape_text(given)} is the shape of this array; call the Computation on arrays"
+    raise refusal("invalid_operand", f"computation: expected the shape of each parameter, got {what}", hint)
 
 
 def shape_text(given: Any) -> str:
@@ -131,20 +135,20 @@ def shape_text(given: Any) -> str:
 def trace_regions(
     builder: Builder, schema: Schema, shapes: tuple[Any, ...], attributes: dict[str, Any]
 ) -> dict[str, Any]:
-    """The regions of an op as computations; functions are traced with the parameter shapes that the op demands."""
+    """The regions of an op as computations; functions are traced with the parameter shapes that the op requires."""
     demanded = region_parameters[schema.opcode](*shapes, **attributes)
     found: dict[str, Any] = {}
     for role in schema.regions:
         region = attributes[role]
         if isinstance(region, tuple | list):
             pairs = zip_longest(region, demanded[role][: len(region)], fillvalue=())
-            found[role] = tuple(_traced(builder, each, wanted) for each, wanted in pairs)
+            found[role] = tuple(_trace_region(builder, each, wanted) for each, wanted in pairs)
         else:
-            found[role] = _traced(builder, region, demanded[role])
+            found[role] = _trace_region(builder, region, demanded[role])
     return found
 
 
-def _traced(builder: Builder, region: Any, shapes: Sequence[AnyShape]) -> Computation:
+def _trace_region(builder: Builder, region: Any, shapes: Sequence[AnyShape]) -> Computation:
     if isinstance(region, Computation):
         return region
     if not callable(region):

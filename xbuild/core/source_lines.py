@@ -1,4 +1,4 @@
-"""Source lines of recorded instructions; no other module opens files of the user's program."""
+"""Source lines of recorded instructions; no other module opens the user's files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST = 1 << 24
 
 
 def line_of(instruction: Instruction, root: Path | None = None) -> str:
-    """The source line that recorded an instruction, stripped; empty where it is not known.
+    """The source line that recorded an instruction, stripped; empty if unknown.
 
     The file is opened if this process runs its code. For a trace the line is the text that the trace has kept, and for
     HLO text the instruction itself. A file that text or a trace names is opened only under `root`, if one is given.

@@ -1,8 +1,8 @@
-"""Cost of a program without running it: operations and bytes of each instruction, in the counting of XLA."""
+"""Cost of a program without running it: operations, bytes and memory of each instruction, counted as XLA counts."""
 
+from .analysis import cost as cost
 from .collectives import CollectiveCost as CollectiveCost
 from .memory import LiveArray as LiveArray
 from .memory import Memory as Memory
-from .reading import cost as cost
 from .report import Cost as Cost
 from .report import CostRow as CostRow

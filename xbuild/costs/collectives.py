@@ -1,25 +1,188 @@
-"""The collectives and transfers of a program: who takes part, along which axes, and what crosses the links."""
+"""The collectives of a program: who takes part, along which axes, by which algorithm, and what crosses the links.
+
+Sections:
+
+    Algorithms: their steps and bytes
+    Axes of a mesh, inferred from device groups
+    CollectiveCost: the cost of one collective or transfer
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import TypeAlias
 
+import numpy as np
 from attrs import field, frozen
 
 from ..core.graph import Instruction
 from ..properties.device_groups import Groups, grouping, pairs_of
 from ..properties.effects import MEETS, TRANSFERS
-from .algorithms import Algorithm, algorithms
-from .axes import Axes, Digits, digits_of
+from ..properties.mesh import Mesh
 from .work import leaf_bytes
+
+# ----------------------------------------------------------------------------
+# Algorithms: their steps and bytes
+
+
+@frozen
+class Algorithm:
+    """One algorithm of a collective: its number of sequential steps, and the bytes that cross links in one execution.
+
+    `link_bytes` crosses the busiest link in one direction over all steps; `total_bytes` is the sum over all links of a
+    group.
+    """
+
+    name: str
+    steps: int
+    link_bytes: int
+    total_bytes: int
+
+
+def algorithms(opcode: str, size: int, payload: int) -> tuple[Algorithm, ...]:
+    """The algorithms of a collective for a group of `size` devices; sums count the first one.
+
+    `payload` is the bytes of the whole array: the operand of a device, or the result of a gather. A group of one device
+    sends nothing. Halving and doubling is listed for sizes that are powers of two, for which its terms are exact.
+
+    Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations in MPICH (2005).
+    """
+    kind = opcode.removesuffix("_start")
+    if size <= 1:
+        return (Algorithm("none", 0, 0, 0),)
+    if kind == "all_reduce":
+        return (*_share_algorithms(size, payload, 2), _tree_algorithm(size, payload, 2))
+    if kind in ("all_gather", "reduce_scatter"):
+        return _share_algorithms(size, payload, 1)
+    if kind == "collective_broadcast":
+        return (_tree_algorithm(size, payload, 1),)
+    if kind in ("all_to_all", "ragged_all_to_all"):
+        return (Algorithm("pairwise", size - 1, _share_bytes(size, payload), (size - 1) * payload),)
+    return (Algorithm("direct", 1, payload, payload),)
+
+
+def _share_bytes(size: int, payload: int) -> int:
+    """The bytes that a device lacks of an array that is split into `size` parts, rounded up."""
+    return -(-(size - 1) * payload // size)
+
+
+def _share_algorithms(size: int, payload: int, rounds: int) -> tuple[Algorithm, ...]:
+    """Algorithms in which every device sends all parts but one in each round: in a ring, or at doubling distances."""
+    sent, total = -(-rounds * (size - 1) * payload // size), rounds * (size - 1) * payload
+    ring = Algorithm("ring", rounds * (size - 1), sent, total)
+    if size & (size - 1):
+        return (ring,)
+    return ring, Algorithm("halving-doubling", rounds * (size.bit_length() - 1), sent, total)
+
+
+def _tree_algorithm(size: int, payload: int, rounds: int) -> Algorithm:
+    """A binomial tree: each link carries the whole array once in each round, towards the root or away from it."""
+    return Algorithm("tree", rounds * (size - 1).bit_length(), payload, rounds * (size - 1) * payload)
+
+
+# ----------------------------------------------------------------------------
+# Axes of a mesh, inferred from device groups
+
+Digits: TypeAlias = tuple[tuple[int, int], ...]
+"""(size, stride) of each run of devices that a group takes, the smallest stride first."""
+
+
+@functools.lru_cache(maxsize=1024)
+def digits_of(groups: Groups) -> Digits | None:
+    """How the groups are placed among the devices, if all are placed alike in a grid; else None.
+
+    >>> digits_of(((0, 2), (1, 3)))
+    ((2, 2),)
+    """
+    if len({len(group) for group in groups}) != 1:
+        return None
+    sorted_groups = np.sort(np.array(groups, dtype=np.int64), axis=1)
+    apart = sorted_groups - sorted_groups[:, :1]
+    if (apart != apart[0]).any():
+        return None
+    digits = _digits(apart[0])
+    is_aligned = digits is not None and all(
+        (sorted_groups[:, 0] // stride % size == 0).all() for size, stride in digits if size > 1
+    )
+    return digits if is_aligned else None
+
+
+def _digits(ids: np.ndarray) -> Digits | None:
+    """The runs of ascending ids that begin with 0; None if they are not a grid."""
+    found: list[tuple[int, int]] = []
+    while len(ids) > 1:
+        stride = int(ids[1])
+        size = int(np.argmin(np.append(ids == np.arange(len(ids)) * stride, False)))
+        if len(ids) % size or (ids.reshape(-1, size) != ids[::size, None] + np.arange(size) * stride).any():
+            return None
+        found.append((size, stride))
+        ids = ids[::size]
+    return tuple(found)
+
+
+@frozen
+class Axes:
+    """A mesh and its axes as (name, size, stride); without a mesh, groups are described only by size."""
+
+    mesh: Mesh | None
+    places: tuple[tuple[str, int, int], ...]
+
+    def named(self, digits: Digits | None, size: int) -> str:
+        """`axis b`, `axes a, b`, or the number of devices if no axes fit."""
+        if size == 1:
+            return "no axis"
+        names = self._covered_axes(digits) if digits is not None else None
+        if names is None:
+            return f"{size} devices"
+        return f"{'axis' if len(names) == 1 else 'axes'} {', '.join(names)}"
+
+    def _covered_axes(self, digits: Digits) -> list[str] | None:
+        """The axes that the runs cover, outermost first; None if a run covers part of an axis."""
+        ranges = [(stride, stride * size) for size, stride in digits]
+        inside = [
+            (name, size)
+            for name, size, stride in self.places
+            if size > 1 and any(low <= stride and stride * size <= high for low, high in ranges)
+        ]
+        whole = math.prod(size for size, _ in digits)
+        return [name for name, _ in inside] if math.prod(size for _, size in inside) == whole else None
+
+
+def axes_of_mesh(mesh: Mesh) -> Axes:
+    """The axes of a mesh that is given."""
+    strides = [math.prod(mesh.shape[place + 1 :]) for place in range(len(mesh.shape))]
+    return Axes(mesh, tuple((name, size, stride) for (name, size), stride in zip(mesh.sizes, strides, strict=True)))
+
+
+def infer_axes(all_digits: Iterable[Digits], num_devices: int) -> Axes:
+    """The coarsest mesh with axes along which the groups are, named a, b, c from the outermost; none if groups cross.
+
+    >>> print(infer_axes([((8, 1),), ((64, 8),)], 512).mesh)
+    Mesh(a=64, b=8)
+    """
+    edges = {1, num_devices} | {
+        edge for digits in all_digits for size, stride in digits for edge in (stride, stride * size)
+    }
+    ends = sorted(edges, reverse=True)
+    if len(ends) - 1 > 26 or any(high % low for high, low in pairwise(ends)):
+        return Axes(None, ())
+    sizes = [high // low for high, low in pairwise(ends)] or [1]
+    return axes_of_mesh(Mesh(dict(zip("abcdefghijklmnopqrstuvwxyz", sizes, strict=False))))
+
+
+# ----------------------------------------------------------------------------
+# CollectiveCost: the cost of one collective or transfer
 
 
 @frozen
 class CollectiveCost:
     """A collective, or one end of a transfer: `payload` bytes in each of `num_groups` groups of `group_size` devices.
 
-    `axes` names the axes of the mesh that its groups lie along, or says how else they are made. `algorithms` are those
-    that apply, the first of which is counted. `is_bound` says that data decides how much is sent, and this is the most.
+    `axes` names the mesh axes along which its groups are, or describes them in other words. `algorithms` are those that
+    apply; the first is counted. `is_bound` means that the amount depends on data and this is the maximum.
     """
 
     instruction: Instruction
@@ -32,7 +195,7 @@ class CollectiveCost:
 
     @property
     def link_bytes(self) -> int:
-        """Bytes over the busiest link at an execution, by the first algorithm; a transfer counts at its send."""
+        """Bytes over the busiest link in one execution, by the first algorithm; a transfer counts at its send."""
         return 0 if self._is_recv else self.algorithms[0].link_bytes
 
     @property
@@ -41,7 +204,7 @@ class CollectiveCost:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes over all links of all groups at an execution, by the first algorithm."""
+        """Bytes over all links of all groups in one execution, by the first algorithm."""
         return 0 if self._is_recv else self.algorithms[0].total_bytes * self.num_groups
 
     @property
@@ -57,7 +220,7 @@ class CollectiveCost:
 
 
 @frozen
-class Grid:
+class DeviceCounts:
     """How many replicas and partitions there are, and whether each device has a program of its own."""
 
     num_replicas: int
@@ -70,7 +233,7 @@ class Grid:
 
 
 def is_communication(instruction: Instruction) -> bool:
-    """Whether an instruction sends to other devices, or receives; done halves and transfers with the host do not."""
+    """Whether an instruction sends to or receives from other devices; dones and host transfers do not."""
     if instruction.opcode in TRANSFERS:
         return not instruction.attributes.is_host_transfer
     return instruction.opcode in MEETS
@@ -80,18 +243,18 @@ def _has_pairs(instruction: Instruction) -> bool:
     return instruction.opcode in TRANSFERS or "collective_permute" in instruction.opcode
 
 
-def _groups(instruction: Instruction, grid: Grid) -> Groups:
+def _groups(instruction: Instruction, grid: DeviceCounts) -> Groups:
     return grouping(instruction, grid.num_replicas, grid.num_partitions, grid.is_own).groups
 
 
-def digits_of_all(communicating: Sequence[Instruction], grid: Grid) -> list[Digits]:
-    """How each collective's groups lie among the devices, of those whose groups are regular."""
+def list_digits(communicating: Sequence[Instruction], grid: DeviceCounts) -> list[Digits]:
+    """How the groups of each collective are placed among the devices, if they are regular."""
     lists = dict.fromkeys(_groups(each, grid) for each in communicating if not _has_pairs(each))
     return [digits for groups in lists if (digits := digits_of(groups)) is not None]
 
 
-def collective_cost(instruction: Instruction, grid: Grid, axes: Axes) -> CollectiveCost:
-    """The cost of a communicating instruction at one execution."""
+def collective_cost(instruction: Instruction, grid: DeviceCounts, axes: Axes) -> CollectiveCost:
+    """The cost of one execution of a communicating instruction."""
     payload = _payload(instruction)
     if _has_pairs(instruction):
         pairs = pairs_of(instruction, grid.num_replicas, grid.num_partitions, grid.is_own)
@@ -114,16 +277,16 @@ def collective_cost(instruction: Instruction, grid: Grid, axes: Axes) -> Collect
 
 
 def _payload(instruction: Instruction) -> int:
-    """Bytes of the whole array: of the result where devices gather, else of what a device gives."""
-    opcode, given = instruction.opcode.removesuffix("_start"), [each.shape for each in instruction.operands]
+    """Bytes of the whole array: of the result of a gather, else of the operands of a device."""
+    opcode, shapes = instruction.opcode.removesuffix("_start"), [operand.shape for operand in instruction.operands]
     if opcode == "all_gather":
-        return _gathered(instruction)
+        return _gathered_bytes(instruction)
     if opcode in ("recv", "send"):
         return leaf_bytes(instruction.shape.elements[0])  # type: ignore[union-attr]
-    return sum(map(leaf_bytes, given[:1] if opcode in ("ragged_all_to_all", "collective_permute") else given))
+    return sum(map(leaf_bytes, shapes[:1] if opcode in ("ragged_all_to_all", "collective_permute") else shapes))
 
 
-def _gathered(instruction: Instruction) -> int:
+def _gathered_bytes(instruction: Instruction) -> int:
     shape = instruction.shape
     if instruction.opcode == "all_gather_start":
         shape = shape.elements[1]  # type: ignore[union-attr]

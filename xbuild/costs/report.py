@@ -1,20 +1,33 @@
-"""`Cost`: what a program costs, row by row and in sums."""
+"""`Cost`: what a program costs, row by row and in sums, and the report of it as text.
+
+Sections:
+
+    Cost: what a program costs, row by row and in sums
+    The report as text
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 from attrs import asdict, field, frozen
 
-from shape_inference import refuse
+from shape_inference import AnyShape, Shape, refuse
+from shape_inference.escaping import in_line
 
 from ..core.graph import Instruction, Module
+from ..core.report_text import MOST_ROWS
+from ..process.progress import over
+from ..properties.effects import name_in_report
 from ..properties.mesh import Mesh
 from .collectives import CollectiveCost
 from .memory import Memory, memory_of
 from .work import Work
+
+# ----------------------------------------------------------------------------
+# Cost: what a program costs, row by row and in sums
 
 By: TypeAlias = Literal["scope", "op", "axis"]
 """What rows are summed by."""
@@ -46,7 +59,7 @@ class CostRow:
 
     @property
     def axis(self) -> str:
-        """The axes of its collective; of a transfer between pairs `pairs`; empty for work of one device."""
+        """The axes of its collective; `pairs` for a transfer between pairs; empty for work of one device."""
         return (self.collective.axes or "pairs") if self.collective else ""
 
     @property
@@ -72,14 +85,14 @@ class CostRow:
     def to_dict(self) -> dict[str, Any]:
         """The row as plain data."""
         facts = {name: getattr(self, name) for name in ("op", "computation", "scope", "program", "times", "is_known")}
-        return {"name": self.instruction.name, **facts, **_figures(self), **_collective(self.collective)}
+        return {"name": self.instruction.name, **facts, **_cost_fields(self), **_collective(self.collective)}
 
 
-FIGURES = ("flops", "transcendentals", "bytes", "link_bytes", "steps")
+COST_FIELDS = ("flops", "transcendentals", "bytes", "link_bytes", "steps")
 
 
-def _figures(thing: Any) -> dict[str, int]:
-    return {name: getattr(thing, name) for name in FIGURES}
+def _cost_fields(thing: Any) -> dict[str, int]:
+    return {name: getattr(thing, name) for name in COST_FIELDS}
 
 
 def _collective(found: CollectiveCost | None) -> dict[str, Any]:
@@ -93,7 +106,7 @@ def _collective(found: CollectiveCost | None) -> dict[str, Any]:
 
 @frozen
 class Sum:
-    """The figures of all rows of one kind, of one device; `rows` is how many instructions they are."""
+    """The sums over all rows of one kind, for one device; `rows` is the number of instructions."""
 
     name: str
     rows: int
@@ -113,10 +126,10 @@ _KEYS: dict[str, Callable[[CostRow], str]] = {
 
 @frozen(repr=False)
 class Cost:
-    """The cost of a program, of one device: with several programs that of the device with the most FLOPs.
+    """The cost of a program on one device; with several programs, on the device with the most FLOPs.
 
-    The memory is that of the device with the highest peak. `rows` are of all programs; `mesh` is the mesh that was
-    given, or that the device groups lie along; `first_devices` has the first device of each of the programs.
+    The memory is that of the device with the highest peak. `rows` are those of all programs; `mesh` is the given mesh,
+    or the one inferred from the device groups; `first_devices` has the first device of each program.
     """
 
     name: str
@@ -128,10 +141,10 @@ class Cost:
 
     @cached_property
     def memory(self) -> Memory:
-        """The memory on one device, in the order of the instructions: its peak, what is alive there, and the curve.
+        """The memory on one device, in the order of the instructions: its peak, the arrays live there, and the curve.
 
-        With several programs that of the program with the highest peak.
-        Raises cycle, foreign_value where a computation cannot be put in order.
+        With several programs, that of the program with the highest peak.
+        Raises cycle, foreign_value if a computation cannot be put in order.
 
         >>> import xbuild as xb
         >>> twice = xb.computation(xb.f32[256])(lambda x: xb.exp(x) * 2.0)
@@ -143,17 +156,20 @@ class Cost:
 
     @cached_property
     def _highest(self) -> tuple[int, Memory]:
-        """The program with the highest peak, the first of several, and its memory."""
-        return max(enumerate(map(memory_of, self.programs)), key=lambda each: each[1].peak)
+        """The first program with the highest peak, and its memory."""
+        return max(
+            enumerate(map(memory_of, over(self.programs, "laying out memory", "programs"))),
+            key=lambda each: each[1].peak,
+        )
 
     @property
     def memory_device(self) -> int:
-        """The device that `memory` is of: of those with the highest peak the first."""
+        """The device that `memory` describes: the first one with the highest peak."""
         return self.first_devices[self._highest[0]]
 
     @property
     def peak_memory(self) -> int:
-        """Bytes that a device has to hold at most: `memory.peak`."""
+        """The most bytes that a device has to hold: `memory.peak`."""
         return self.memory.peak
 
     @cached_property
@@ -167,22 +183,22 @@ class Cost:
 
     @cached_property
     def _sums(self) -> dict[str, int]:
-        """The figures of that program."""
-        return {figure: sum(getattr(row, figure) for row in self._program) for figure in FIGURES}
+        """The sums of that program."""
+        return {name: sum(getattr(row, name) for row in self._program) for name in COST_FIELDS}
 
     @property
     def flops(self) -> int:
-        """Additions, multiplications, comparisons and the like; a multiplication followed by an addition is two."""
+        """Additions, multiplications, comparisons and so on; a multiplication followed by an addition counts as two."""
         return self._sums["flops"]
 
     @property
     def transcendentals(self) -> int:
-        """Values of exp, log, sine and the like, which `flops` does not count."""
+        """Values of exp, log, sine and similar functions, which `flops` does not count."""
         return self._sums["transcendentals"]
 
     @property
     def bytes(self) -> int:
-        """Bytes that instructions read and write; a fusion counts by what crosses its border."""
+        """Bytes that instructions read and write; for a fusion, those that cross its boundary."""
         return self._sums["bytes"]
 
     @property
@@ -206,11 +222,11 @@ class Cost:
 
     @property
     def collectives(self) -> tuple[CostRow, ...]:
-        """The rows that send to other devices, or receive."""
+        """The rows that send to or receive from other devices."""
         return tuple(row for row in self.rows if row.collective is not None)
 
     def by(self, what: By) -> list[Sum]:
-        """Sums of the rows by scope, by op, or of collectives by axis; the largest first.
+        """Sums of the rows by scope or op, or of collectives by axis; the largest first.
 
         >>> import xbuild as xb
         >>> square = xb.computation(xb.f32[2, 2])(lambda x: xb.dot(x, x))
@@ -218,19 +234,19 @@ class Cost:
         [('dot', 16), ('parameter', 0)]
         """
         if what not in get_args(By):
-            refuse("invalid_attribute", f"cost: rows are summed by scope, op or axis, and not by {what!r}", "by='op'")
+            refuse("invalid_attribute", f"cost: rows can be summed by scope, op or axis, not by {what!r}", "by='op'")
         found: dict[str, list[CostRow]] = {}
         for row in self._program:
             if row.collective is not None or what != "axis":
                 found.setdefault(_KEYS[what](row), []).append(row)
         sums = (
-            Sum(name, len(rows), *(sum(getattr(row, figure) for row in rows) for figure in FIGURES))
+            Sum(name, len(rows), *(sum(getattr(row, name) for row in rows) for name in COST_FIELDS))
             for name, rows in found.items()
         )
         return sorted(sums, key=lambda each: (-each.link_bytes if what == "axis" else -each.flops, -each.bytes))
 
     def to_dict(self, by: By | None = None, top: int | None = None) -> dict[str, Any]:
-        """All as plain data, for JSON: all rows, or the `top` with most FLOPs; with `by` also the sums by that."""
+        """The cost as plain data, for JSON: all rows, or the `top` ones by FLOPs; with `by`, also the sums by that."""
         rows = self.rows if top is None else sorted(self.rows, key=lambda row: (-row.flops, -row.bytes))[:top]
         sums = {"by": [asdict(each) for each in self.by(by)[:top]]} if by is not None else {}
         return {
@@ -238,7 +254,7 @@ class Cost:
             "num_devices": self.num_devices,
             "mesh": dict(self.mesh.sizes) if self.mesh else None,
             "is_known": self.is_known,
-            **_figures(self),
+            **_cost_fields(self),
             "total_flops": self.total_flops,
             "peak_memory": self.peak_memory,
             "memory": self.memory.to_dict(),
@@ -252,13 +268,184 @@ class Cost:
 
     __repr__ = __str__
 
-    def table(self, by: By | None = None, top: int = 8) -> str:
-        """The cost as a page to read: totals, the largest instructions and collectives, or `top` sums by `by`."""
-        from .table import page
-
-        return "\n".join(page(self, by, top))
+    def table(self, by: By | None = None, top: int = MOST_ROWS) -> str:
+        """The cost as text: totals, the largest instructions and collectives, or `top` sums by `by`."""
+        return "\n".join(report_lines(self, by, top))
 
 
 def rows_of(cost: Cost) -> Iterator[CostRow]:
-    """The rows of the program whose figures the totals are."""
+    """The rows of the program that the totals describe."""
     yield from cost._program
+
+
+# ----------------------------------------------------------------------------
+# The report as text
+
+_UNITS = ("", "k", "M", "G", "T", "P", "E")
+_WIDEST = 48
+
+
+def short(number: float, unit: str = "") -> str:
+    """A number with three significant digits and an SI prefix: `1.23 G`.
+
+    >>> short(1234567, "FLOP")
+    '1.23 MFLOP'
+    """
+    place = 0
+    while number >= 999.5 and place < len(_UNITS) - 1:
+        number, place = number / 1000, place + 1
+    return f"{number:.3g} {_UNITS[place]}{unit}".rstrip()
+
+
+def report_lines(cost: Cost, by: By | None, top: int) -> Iterator[str]:
+    """The lines of the report."""
+    yield from _totals(cost)
+    if by is not None:
+        yield from _sums(cost, by, top)
+        return
+    yield from _largest(cost, top)
+    if cost.collectives:
+        yield from _collectives(cost, top)
+    yield from _alive(cost.memory, top)
+
+
+def _totals(cost: Cost) -> Iterator[str]:
+    mesh = f", mesh {' x '.join(f'{name}={size}' for name, size in cost.mesh.sizes)}" if cost.mesh else ""
+    sent = f", sends {short(cost.link_bytes, 'B')}" if cost.collectives else ""
+    answer = f"{short(cost.flops, 'FLOP')}, reads and writes {short(cost.bytes, 'B')}{sent}"
+    holds = f"holds at most {short(cost.memory.peak, 'B')}"
+    yield f"{in_line(cost.name)}: a device computes {answer}, {holds}"
+    yield f"  devices      {cost.num_devices:,}{mesh if cost.num_devices > 1 else ''}"
+    yield f"  each device  {short(cost.flops, 'FLOP')}, {short(cost.transcendentals)} transcendentals"
+    yield f"  memory       {short(cost.bytes, 'B')} read and written{_intensity(cost)}"
+    memory = cost.memory
+    order = "a compiler's order" if memory.is_scheduled else "the recorded order"
+    where = f" on device {cost.memory_device}" if len(cost.programs) > 1 else ""
+    yield f"  at most      {short(memory.peak, 'B')} alive at once{where}, in {order}: {_memory_parts(memory)}"
+    if cost.collectives:
+        steps = f"{short(cost.steps)} step{'s' * (cost.steps != 1)}"
+        collectives = _counted_noun(len(cost.collectives), "collective")
+        yield f"  links        {short(cost.link_bytes, 'B')} of {collectives}, {steps}"
+    if not cost.is_known:
+        yield "  a loop whose trip count is unknown counts as one trip"
+
+
+def _memory_parts(memory: Memory) -> str:
+    """`1.02 kB arguments, 1.02 kB outputs, 1.02 kB temporaries`"""
+    parts = {name: getattr(memory, name) for name in ("arguments", "outputs", "temporaries")}
+    aliased = f" ({short(memory.aliased, 'B')} in arguments)" if memory.aliased else ""
+    return ", ".join(
+        f"{short(size, 'B')} {name}{aliased if name == 'outputs' else ''}" for name, size in parts.items() if size
+    )
+
+
+def _alive(memory: Memory, top: int) -> Iterator[str]:
+    """The largest arrays that are live at the peak."""
+    place = memory.curve.instructions[memory.peak_position] if memory.alive else None
+    if place is not None:
+        yield ""
+        yield f"alive at {place.name} ({min(top, len(memory.alive))} of {len(memory.alive)})"
+        yield from columns(
+            ("instruction", "part", "bytes", "kind", "shape", "source"),
+            (
+                (name_in_report(each.instruction), ",".join(map(str, each.index)), short(each.bytes, "B"), each.kind,
+                 shape_text(each.shape), str(each.source or ""))
+                for each in memory.alive[:top]
+            ),
+        )  # fmt: skip
+
+
+def _intensity(cost: Cost) -> str:
+    return f", {cost.flops / cost.bytes:.3g} FLOP per byte" if cost.bytes else ""
+
+
+def _largest(cost: Cost, top: int) -> Iterator[str]:
+    rows = sorted((row for row in rows_of(cost) if row.flops), key=lambda row: -row.flops)
+    if rows:
+        yield ""
+        yield f"largest by FLOPs ({min(top, len(rows))} of {len(rows)})"
+        yield from columns(
+            ("instruction", "times", "FLOPs", "", "shape", "scope"),
+            (
+                (
+                    *_name_and_times(row),
+                    short(row.flops, "FLOP"),
+                    _percentage(row.flops, cost.flops),
+                    _shape(row),
+                    row.scope,
+                )
+                for row in rows[:top]
+            ),
+        )
+
+
+def _counted_noun(number: int, word: str) -> str:
+    return f"{number} {word}" + "s" * (number != 1)
+
+
+def _shape(row: CostRow) -> str:
+    """The shape of the result without its layout."""
+    return shape_text(row.instruction.shape)
+
+
+def shape_text(shape: AnyShape) -> str:
+    """A shape without its layout."""
+    return f"{shape.dtype}[{','.join(map(str, shape.dims))}]" if isinstance(shape, Shape) else "(...)"
+
+
+def _name_and_times(row: CostRow) -> tuple[str, str]:
+    return name_in_report(row.instruction), f"{row.times}" + "?" * (not row.is_known)
+
+
+def _percentage(some: int, whole: int) -> str:
+    return f"{some / whole:.1%}" if whole else ""
+
+
+def _collectives(cost: Cost, top: int) -> Iterator[str]:
+    """Collectives, summed by kind and axes."""
+    kinds: dict[tuple[str, str], list[CostRow]] = {}
+    for row in rows_of(cost):
+        if row.collective is not None:
+            kinds.setdefault((row.op, str(row.collective).partition(" ")[2]), []).append(row)
+    order = sorted(kinds.items(), key=lambda item: -sum(row.link_bytes for row in item[1]))
+    if order:
+        yield ""
+        yield f"collectives ({min(top, len(order))} of {_counted_noun(len(order), 'kind')})"
+        yield from columns(
+            ("op", "groups", "executed", "on a link", "steps"),
+            (_collective_row(*key, rows) for key, rows in order[:top]),
+        )
+
+
+def _collective_row(op: str, groups: str, rows: Sequence[CostRow]) -> tuple[str, ...]:
+    sent, steps = sum(row.link_bytes for row in rows), sum(row.steps for row in rows)
+    return op, groups, str(sum(row.times for row in rows)), short(sent, "B"), short(steps)
+
+
+def _sums(cost: Cost, by: By, top: int) -> Iterator[str]:
+    sums = cost.by(by)
+    yield ""
+    yield f"by {by} ({min(top, len(sums))} of {len(sums)})"
+    yield from columns(
+        (by, "instructions", "FLOPs", "transcendentals", "memory", "on a link"),
+        (
+            (each.name, str(each.rows), short(each.flops, "FLOP"), short(each.transcendentals),
+             short(each.bytes, "B"), short(each.link_bytes, "B"))
+            for each in sums[:top]
+        ),
+    )  # fmt: skip
+
+
+def columns(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Rows of cells under their headings, each column as wide as its widest cell; a long cell keeps its end, and an
+    empty column is left out."""
+    cells = [tuple(_shorten(in_line(word)) for word in row) for row in rows]
+    used = [place for place in range(len(heads)) if any(row[place] for row in cells)]
+    table = [tuple(row[place] for place in used) for row in (heads, *cells)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        yield "  " + "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _shorten(word: str) -> str:
+    return word if len(word) <= _WIDEST else f"…{word[1 - _WIDEST :]}"

@@ -1,4 +1,4 @@
-"""The comfortable forms of the ops, and XlaBuilder's functions that are no ops; modules named as in `xbuild.ops`."""
+"""The comfortable forms of the ops, and functions of XlaBuilder that are not ops; files named as in `xbuild.ops`."""
 
 from typing import TYPE_CHECKING
 

@@ -10,10 +10,18 @@ from shape_inference import AnyShape
 from .. import ops
 from ..core.builder import Builder, Value
 from ..core.graph import Computation
-from .support.arguments import as_list, as_values
-from .support.axes import counted, rank_of
-from .support.dressing import dressed
-from .support.grouping import Groups, Operands, Reducer, groups_of, members
+from .support import (
+    Groups,
+    Operands,
+    Reducer,
+    as_list,
+    as_values,
+    dressed,
+    groups_of,
+    members,
+    normalize_dimensions,
+    rank_of,
+)
 
 __all__ = ["all_gather_start", "all_reduce_start", "async_start", "collective_permute_start"]
 
@@ -27,7 +35,7 @@ def all_reduce_start(
     *,
     name: str | None = None,
 ) -> Value:
-    """Begin an all_reduce and go on; xb.all_reduce_done of it waits for the other members.
+    """Start an all_reduce without waiting; xb.all_reduce_done waits for the other members.
 
     Raises: as xb.ops.all_reduce_start.
 
@@ -59,9 +67,9 @@ def all_gather_start(
     *,
     name: str | None = None,
 ) -> Value:
-    """Begin an all_gather and go on; xb.all_gather_done of it waits for the other members.
+    """Start an all_gather without waiting; xb.all_gather_done waits for the other members.
 
-    `shard_count` is the size of the groups, where they are given.
+    `shard_count` is the size of the groups, if groups are stated.
     Raises: invalid_attribute where shard_count is neither given nor known; else as xb.ops.all_gather_start.
 
     >>> import xbuild as xb
@@ -74,7 +82,7 @@ def all_gather_start(
     groups = groups_of(replica_groups)
     return ops.all_gather_start(
         operands,
-        all_gather_dimension=counted(all_gather_dimension, rank_of(operands)),
+        all_gather_dimension=normalize_dimensions(all_gather_dimension, rank_of(operands)),
         shard_count=members("shard_count", shard_count, groups, channel_id, use_global_device_ids),
         replica_groups=groups,
         channel_id=channel_id,
@@ -91,7 +99,7 @@ def collective_permute_start(
     *,
     name: str | None = None,
 ) -> Value:
-    """Begin a collective_permute and go on; xb.collective_permute_done of it waits for the other members.
+    """Start a collective_permute without waiting; xb.collective_permute_done waits for the other members.
 
     Raises: as xb.ops.collective_permute_start.
 
@@ -121,9 +129,9 @@ def async_start(
     builder: Builder | None = None,
     name: str | None = None,
 ) -> Value:
-    """Begin what `calls` computes from the operands (one, or a list), and go on; xb.async_done of it waits.
+    """Start the computation `calls` on the operands (one, or a list) without waiting; xb.async_done waits for it.
 
-    So any collective is started: `xb.async_start(x, lambda y: xb.all_to_all(y, 0, 0, 2))`.
+    This starts any collective: `xb.async_start(x, lambda y: xb.all_to_all(y, 0, 0, 2))`.
     Raises: as xb.ops.async_start.
 
     >>> import xbuild as xb

@@ -9,10 +9,20 @@ from shape_inference.dims import array
 
 from .. import ops
 from ..core.builder import Value
-from .support.arguments import shape_of
-from .support.axes import counted, rank_of
-from .support.dressing import dressed
-from .support.grouping import Groups, Operands, Reducer, groups_of, groups_of_sum, members, sum_of, sum_of_tuple
+from .support import (
+    Groups,
+    Operands,
+    Reducer,
+    dressed,
+    groups_of,
+    groups_of_sum,
+    members,
+    normalize_dimensions,
+    rank_of,
+    shape_of,
+    sum_of,
+    sum_of_tuple,
+)
 
 __all__ = [
     "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "cross_replica_sum",
@@ -62,8 +72,8 @@ def cross_replica_sum(
 ) -> Value:
     """The sum over the replicas of the group (pred: the or); records an all_reduce, of each element of a tuple.
 
-    The elements of a tuple, one array or more, are the operands of one all_reduce, or of one for each element type
-    where they have several; the result is a tuple.
+    The elements of a tuple are the operands of one all_reduce, or of one for each element type if there are several;
+    the result is a tuple.
     `replica_group_ids` has the id of its group for each replica; `replica_groups` lists the replicas of each group;
     without either, all replicas are one group.
     Raises: not_array; arity_mismatch for an empty tuple; invalid_attribute where both are given; invalid_group where
@@ -95,7 +105,7 @@ def all_gather(
 ) -> Value:
     """The operands of the group, concatenated along a dimension in group order; the same on all members.
 
-    `shard_count` is the size of the groups, where they are given.
+    `shard_count` is the size of the groups, if groups are stated.
     Raises: invalid_attribute where shard_count is neither given nor known; else as xb.ops.all_gather.
 
     >>> import xbuild as xb
@@ -108,7 +118,7 @@ def all_gather(
     groups = groups_of(replica_groups)
     return ops.all_gather(
         operands,
-        all_gather_dimension=counted(all_gather_dimension, rank_of(operands)),
+        all_gather_dimension=normalize_dimensions(all_gather_dimension, rank_of(operands)),
         shard_count=members("shard_count", shard_count, groups, channel_id, use_global_device_ids),
         replica_groups=groups,
         channel_id=channel_id,
@@ -129,9 +139,9 @@ def reduce_scatter(
     *,
     name: str | None = None,
 ) -> Value:
-    """The all_reduce of the group cut into `shard_count` parts along a dimension: member i keeps part i.
+    """The all_reduce of the group split into `shard_count` parts along a dimension: member i keeps part i.
 
-    `shard_count` is the size of the groups, where they are given.
+    `shard_count` is the size of the groups, if groups are stated.
     Raises: invalid_attribute where shard_count is neither given nor known; else as xb.ops.reduce_scatter.
 
     >>> import xbuild as xb
@@ -145,7 +155,7 @@ def reduce_scatter(
     return ops.reduce_scatter(
         operands,
         to_apply=to_apply,
-        scatter_dimension=counted(scatter_dimension, rank_of(operands)),
+        scatter_dimension=normalize_dimensions(scatter_dimension, rank_of(operands)),
         shard_count=members("shard_count", shard_count, groups, channel_id, use_global_device_ids),
         replica_groups=groups,
         channel_id=channel_id,
@@ -165,10 +175,10 @@ def all_to_all(
     *,
     name: str | None = None,
 ) -> Value:
-    """Part i of every member's operand goes to member i, which concatenates what it gets in group order.
+    """Part i of every member's operand goes to member i, which concatenates the parts in group order.
 
-    `split_count` is the size of the groups, where they are given. A list of operands and no dimensions is the form
-    with one operand for each member, which gives a tuple.
+    `split_count` is the size of the groups, if groups are stated. A list of operands without dimensions is the form
+    with one operand for each member; it returns a tuple.
     Raises: invalid_attribute where split_count is neither given nor known; else as xb.ops.all_to_all.
 
     >>> import xbuild as xb
@@ -183,8 +193,8 @@ def all_to_all(
         split_count = members("split_count", split_count, groups, channel_id, True)
     return ops.all_to_all(
         operands,
-        split_dimension=counted(split_dimension, rank_of(operands)),
-        concat_dimension=counted(concat_dimension, rank_of(operands)),
+        split_dimension=normalize_dimensions(split_dimension, rank_of(operands)),
+        concat_dimension=normalize_dimensions(concat_dimension, rank_of(operands)),
         split_count=split_count,
         replica_groups=groups,
         channel_id=channel_id,
@@ -200,7 +210,7 @@ def collective_permute(
     *,
     name: str | None = None,
 ) -> Value:
-    """The value of the device that names this one as its target; zeros where none does.
+    """The value of the device that names this one as its target; zeros if none does.
 
     Raises: as xb.ops.collective_permute.
 
@@ -240,7 +250,7 @@ def multi_collective_permute(
 def collective_broadcast(
     operand: Value, replica_groups: Groups = (), channel_id: int | None = None, *, name: str | None = None
 ) -> Value:
-    """The value of the first device of the group on all its members; zeros on a device that is in no group.
+    """The value of the first device of the group, on all its members; zeros on a device outside all groups.
 
     Raises: as xb.ops.collective_broadcast.
 

@@ -10,9 +10,7 @@ from shape_inference.ops.contraction import check_dot_ranks
 
 from .. import ops
 from ..core.builder import Value
-from .support.arguments import as_values, operand_precisions, shape_of
-from .support.axes import counted_all, rank_of
-from .support.dressing import dressed
+from .support import as_values, counted_all, dressed, operand_precisions, rank_of, shape_of
 
 __all__ = ["dot", "dot_general", "ragged_dot", "scaled_dot"]
 
@@ -66,7 +64,7 @@ def dot_general(
     preferred_element_type: PrimitiveType | None = None,
     name: str | None = None,
 ) -> Value:
-    """HLO's dot, its dimensions by position, or as dimension_numbers=((lhs, rhs contracting), (lhs, rhs batch)).
+    """HLO's dot, with dimensions by position or as dimension_numbers=((lhs, rhs contracting), (lhs, rhs batch)).
 
     One operand may be a NumPy array. `precision` as for `dot`.
     Raises: invalid_attribute where dimensions are given in both forms; else as xb.ops.dot.
@@ -84,8 +82,8 @@ def dot_general(
     left, right = as_values((lhs, rhs))
     given: tuple[Pair, Pair] = (lhs_contracting_dims, rhs_contracting_dims), (lhs_batch_dims, rhs_batch_dims)
     if dimension_numbers is not None:
-        given = _numbers(dimension_numbers, given)
-    contracting, batch = (_counted(pair, left, right) for pair in given)
+        given = _read_dimension_numbers(dimension_numbers, given)
+    contracting, batch = (_normalize_pair(pair, left, right) for pair in given)
     return ops.dot(
         left,
         right,
@@ -112,10 +110,10 @@ def ragged_dot(
     preferred_element_type: PrimitiveType | None = None,
     name: str | None = None,
 ) -> Value:
-    """The product group by group; as it stands rows of lhs [m, k], in runs of `group_sizes`, with rhs [groups, k, n].
+    """The product of each group; by default rows of lhs [m, k], in groups of `group_sizes`, with rhs [groups, k, n].
 
-    `dimension_numbers`: ((lhs, rhs contracting), (lhs, rhs batch)). `rhs_group_dims`: (0,) where nothing is said and
-    the ragged dimension is neither. `precision` as for `dot`.
+    `dimension_numbers`: ((lhs, rhs contracting), (lhs, rhs batch)). `rhs_group_dims`: by default (0,) if the ragged
+    dimension is neither. `precision` as for `dot`.
     Raises: as xb.ops.ragged_dot.
 
     >>> import xbuild as xb
@@ -129,7 +127,9 @@ def ragged_dot(
     """
     left, right = as_values((lhs, rhs))
     (groups,) = as_values((group_sizes,), builder=left.builder)
-    contracting, batch = (_counted(p, left, right) for p in _numbers(dimension_numbers, (((), ()), ((), ()))))
+    contracting, batch = (
+        _normalize_pair(p, left, right) for p in _read_dimension_numbers(dimension_numbers, (((), ()), ((), ())))
+    )
     lhs_ragged_dims = counted_all(lhs_ragged_dims, rank_of(left))
     paired = {*contracting[0], *batch[0]}
     if rhs_group_dims is None:
@@ -163,9 +163,9 @@ def scaled_dot(
     preferred_element_type: PrimitiveType | None = None,
     name: str | None = None,
 ) -> Value:
-    """The product of operands that are multiplied by scales, block by block; pairs are (of lhs, of rhs).
+    """The product of operands that are multiplied by scales, one per block; pairs are for (lhs, rhs).
 
-    Operands and scales may be numbers or NumPy arrays, where one of them is a value. `precision` as for `dot`.
+    Operands and scales may be numbers or NumPy arrays if one of them is a value. `precision` as for `dot`.
     Raises: as xb.ops.scaled_dot.
 
     >>> import xbuild as xb
@@ -177,7 +177,10 @@ def scaled_dot(
     Source: HloOpcode, scaled-dot.
     """
     left, right, left_scale, right_scale = as_values((lhs, rhs, lhs_scale, rhs_scale))
-    contracting_dims, batch_dims = _counted(contracting_dims, left, right), _counted(batch_dims, left, right)
+    contracting_dims, batch_dims = (
+        _normalize_pair(contracting_dims, left, right),
+        _normalize_pair(batch_dims, left, right),
+    )
     return ops.scaled_dot(
         left,
         right,
@@ -193,12 +196,12 @@ def scaled_dot(
     )
 
 
-def _counted(pair: Pair, lhs: Value, rhs: Value) -> Pair:
+def _normalize_pair(pair: Pair, lhs: Value, rhs: Value) -> Pair:
     """Dimension numbers of lhs and of rhs, each counted from 0."""
     return counted_all(pair[0], rank_of(lhs)), counted_all(pair[1], rank_of(rhs))
 
 
-def _numbers(dimension_numbers: Any, given: tuple[Pair, Pair]) -> tuple[Pair, Pair]:
+def _read_dimension_numbers(dimension_numbers: Any, given: tuple[Pair, Pair]) -> tuple[Pair, Pair]:
     """The contracting and batch dimensions of a dot as pairs; giving them by position as well is refused."""
     if any(len(dims) for pair in given for dims in pair):
         refuse(
@@ -210,6 +213,6 @@ def _numbers(dimension_numbers: Any, given: tuple[Pair, Pair]) -> tuple[Pair, Pa
     except (TypeError, ValueError):
         refuse(
             "invalid_attribute",
-            f"dimension_numbers={dimension_numbers!r}; ((lhs, rhs contracting), (lhs, rhs batch)) is wanted",
+            f"dimension_numbers={dimension_numbers!r}: expected ((lhs, rhs contracting), (lhs, rhs batch))",
         )
     return (lhs, rhs), (lhs_batch, rhs_batch)

@@ -12,9 +12,18 @@ from .. import ops
 from ..core.builder import Builder, Value
 from ..core.diagnostics import describe
 from ..core.graph import Computation
-from .support.arguments import as_list, as_values, builder_among, dtype_of, packed, shape_of
-from .support.axes import counted, counted_all, rank_of
-from .support.dressing import dressed
+from .support import (
+    as_list,
+    as_values,
+    builder_among,
+    counted_all,
+    dressed,
+    dtype_of,
+    normalize_dimensions,
+    pack_operands,
+    rank_of,
+    shape_of,
+)
 
 __all__ = ["call", "conditional", "fusion", "map", "scan", "while_"]
 
@@ -25,7 +34,7 @@ Function: TypeAlias = Computation | Callable[..., Any]
 def call(operands: Any, to_apply: Function, *, builder: Builder | None = None, name: str | None = None) -> Value:
     """The result of `to_apply` on the operands (one, or a list; none with `builder=`).
 
-    Numbers take the type of the parameter that they are for, where `to_apply` is a Computation.
+    If `to_apply` is a Computation, numbers take the type of their parameter.
     Raises: arity_mismatch; signature_mismatch.
 
     >>> import xbuild as xb
@@ -46,7 +55,7 @@ def call(operands: Any, to_apply: Function, *, builder: Builder | None = None, n
 def while_(
     init: Any, condition: Function, body: Function, *, builder: Builder | None = None, name: str | None = None
 ) -> Value:
-    """Apply `body` to the state for as long as `condition` holds of it.
+    """Apply `body` to the state while `condition` of it is true.
 
     The order is HLO's; XlaBuilder's While has init last. `init` may be a tuple or list, of values, numbers (of
     their own type: s32, f32, or NumPy's) and tuples, which makes one tuple value. The functions get the state as one
@@ -68,7 +77,11 @@ def while_(
             f"init is {describe(init)}: the initial state comes first, before condition and body",
             "xb.while_(init, condition, body)",
         )
-    return ops.while_(packed(init, builder), condition=condition, body=body, name=name)
+    return ops.while_(pack_operands(init, builder), condition=condition, body=body, name=name)
+
+
+def _is_function(given: Any) -> bool:
+    return isinstance(given, Computation) or (callable(given) and not isinstance(given, Value))
 
 
 @dressed
@@ -83,7 +96,7 @@ def conditional(
 
     conditional(branch_index, branch_operands, branch_computations): s32[] chooses by number (out of range: the last),
     pred[] the first where it is true. conditional(pred, true_operand, true_computation, false_operand,
-    false_computation): XlaBuilder's. An operand may be a tuple or list, which makes one tuple value.
+    false_computation): XlaBuilder's. An operand may be a tuple or list, which becomes one tuple value.
     Raises: non_scalar; element_type_unsupported; arity_mismatch; signature_mismatch.
 
     >>> import xbuild as xb
@@ -95,6 +108,15 @@ def conditional(
 
     Source: Operation Semantics, Conditional; xla_builder.h, Conditional.
     """
+    if arguments and any(_is_function(each) for each in as_list(arguments[0])):
+        is_switch = isinstance(arguments[0], list | tuple)
+        refuse(
+            "invalid_attribute",
+            f"got the functions before their operands, in the order of jax.lax.{'switch' if is_switch else 'cond'}; "
+            "here each branch has an operand of its own",
+            "xb.conditional(index, [x, x], [f, g])" if is_switch else "xb.conditional(pred, x, on_true, x, on_false)",
+            "several operands of a branch are one tuple, (x, y), and its function takes that tuple",
+        )
     if len(arguments) == 4:
         branch_operands, branch_computations = arguments[::2], arguments[1::2]
     elif len(arguments) + (branch_operands is not None) + (branch_computations is not None) == 2:
@@ -104,18 +126,18 @@ def conditional(
     else:
         refuse(
             "arity_mismatch",
-            f"{1 + len(arguments)} arguments; 3 (branch_index, branch_operands, branch_computations) or 5 (pred, "
-            "true_operand, true_computation, false_operand, false_computation) are wanted",
+            f"got {1 + len(arguments)} arguments, expected 3 (branch_index, branch_operands, branch_computations) or 5 "
+            "(pred, true_operand, true_computation, false_operand, false_computation)",
         )
     given_operands, branches = as_list(branch_operands), as_list(branch_computations)
     if len(given_operands) != len(branches):
         refuse(
             "arity_mismatch",
-            f"{len(given_operands)} branch_operands and {len(branches)} branch_computations: a branch has one operand",
-            "an operand may be a tuple: [(a, b), (c,)] are those of two branches",
+            f"{len(given_operands)} branch_operands for {len(branches)} branch_computations; each takes one",
+            "an operand may be a tuple, as in [(a, b), (c,)] for two branches",
         )
     builder = builder_among((branch_index, *given_operands))
-    operands = tuple(packed(each, builder) for each in given_operands)
+    operands = tuple(pack_operands(each, builder) for each in given_operands)
     return ops.conditional(branch_index, operands, branch_computations=tuple(branches), name=name)
 
 
@@ -123,7 +145,7 @@ def conditional(
 def map(
     operands: Any, to_apply: Function, dimensions: Sequence[int] | None = None, *, name: str | None = None
 ) -> Value:
-    """The result of a scalar computation on the elements of all operands (one, or a list) at each place.
+    """The result of a scalar computation on the elements of all operands (one, or a list) at each position.
 
     Raises: as xb.ops.map.
 
@@ -153,7 +175,7 @@ def fusion(
     builder: Builder | None = None,
     name: str | None = None,
 ) -> Value:
-    """The result of `calls` on the operands (one, or a list), marked as one kernel; means the same as `call`.
+    """The result of `calls` on the operands (one, or a list), marked as one kernel; equivalent to `call`.
 
     Raises: as xb.ops.fusion.
 
@@ -188,7 +210,7 @@ def scan(
     builder: Builder | None = None,
     name: str | None = None,
 ) -> Value:
-    """Apply `to_apply` to each slice of the inputs along `dimension`, and to the carries, which `init_values` begins.
+    """Apply `to_apply` to each slice of the inputs along `dimension` and to the carries, which start at `init_values`.
 
     `inputs` and `init_values`: one, or a list of values, numbers and arrays. `to_apply` gets the slices, then the
     carries, and returns the outputs, then the next carries. The result: all outputs, then the last carries.
@@ -210,7 +232,7 @@ def scan(
     values = as_values(given, [None if isinstance(each, Value) else dtype for each in given], owner)
     return ops.scan(
         tuple(values),
-        dimension=counted(dimension, rank_of(values[0]) if slices else None),
+        dimension=normalize_dimensions(dimension, rank_of(values[0]) if slices else None),
         num_carries=len(carries),
         is_reverse=is_reverse,
         is_associative=is_associative,

@@ -6,7 +6,7 @@ from shape_inference import PrimitiveType, Shape
 
 from .. import ops
 from ..core.builder import Value
-from .support.dressing import dressed
+from .support import dressed
 
 __all__ = [
     "bitcast", "bitcast_convert", "bitcast_convert_type", "convert", "convert_element_type", "reduce_precision",
@@ -16,7 +16,7 @@ __all__ = [
 
 @dressed
 def convert(operand: Value, new_element_type: PrimitiveType, *, name: str | None = None) -> Value:
-    """Each element in another type.
+    """Each element in a different type.
 
     Raises: as xb.ops.convert.
 
@@ -31,7 +31,7 @@ def convert(operand: Value, new_element_type: PrimitiveType, *, name: str | None
 
 @dressed
 def bitcast_convert(operand: Value, new_element_type: PrimitiveType, *, name: str | None = None) -> Value:
-    """The bits of each element read as another type.
+    """The bits of each element read as a different type.
 
     Raises: as xb.ops.bitcast_convert.
 
@@ -45,7 +45,7 @@ def bitcast_convert(operand: Value, new_element_type: PrimitiveType, *, name: st
 
 
 def bitcast(operand: Value, shape: Shape | PrimitiveType, *, name: str | None = None) -> Value:
-    """The bytes of the operand, in the order of its layout, read as another shape in the order of that one's layout.
+    """The bytes of the operand, in the order of its layout, read as a different shape in the order of its layout.
 
     Raises: as xb.ops.bitcast.
 
@@ -60,7 +60,7 @@ def bitcast(operand: Value, shape: Shape | PrimitiveType, *, name: str | None = 
 
 @dressed
 def reduce_precision(operand: Value, exponent_bits: int, mantissa_bits: int, *, name: str | None = None) -> Value:
-    """Each element as a smaller float format would hold it.
+    """Each element rounded to a smaller float format.
 
     Raises: as xb.ops.reduce_precision.
 
@@ -76,7 +76,7 @@ def reduce_precision(operand: Value, exponent_bits: int, mantissa_bits: int, *, 
 def stochastic_convert(
     operand: Value, random: Value, new_element_type: PrimitiveType, *, name: str | None = None
 ) -> Value:
-    """Each element rounded up or down by chance.
+    """Each element rounded up or down at random.
 
     Raises: as xb.ops.stochastic_convert.
 

@@ -1,28 +1,124 @@
-"""Comfortable forms of the elementwise ops: implicit broadcasting, numbers as operands, XlaBuilder's names."""
+"""Names that are an elementwise op in XlaBuilder and a fold along an axis in NumPy: max and min.
+
+Sections:
+
+    max and min
+    Other elementwise ops
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from shape_inference import refuse
 
 from .. import ops
 from ..core.builder import Value, stands_for
+from ..core.diagnostics import ValueUseError, caller, dressed_text, warn
 from ..core.op import OPS
-from .support.arguments import as_values, builder_among, dtype_of
-from .support.dressing import dressed
-from .support.extents import aligned, like
-from .support.operands import as_value
-from .support.two_meanings import between_two
+from .support import align_operands, as_value, as_values, builder_among, dressed, dtype_of, like, rank_of
 
 __all__ = [
-    "add", "and_", "atan2", "clamp", "clz", "compare", "complex", "conj", "cos", "div", "divide", "eq", "exp",
-    "expm1", "floor_divide", "ge", "gt", "le", "log1p", "lt", "max", "maximum", "min", "minimum", "mul", "mulhi",
-    "multiply", "ne", "neg", "or_", "population_count", "pow", "power", "reciprocal", "rem", "remainder", "round",
-    "select", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sin", "square", "sub", "subtract",
+    "add",
+    "and_",
+    "atan2",
+    "clamp",
+    "clz",
+    "compare",
+    "complex",
+    "conj",
+    "cos",
+    "div",
+    "divide",
+    "eq",
+    "exp",
+    "expm1",
+    "floor_divide",
+    "ge",
+    "gt",
+    "le",
+    "log1p",
+    "lt",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "mul",
+    "mulhi",
+    "multiply",
+    "ne",
+    "neg",
+    "or_",
+    "population_count",
+    "pow",
+    "power",
+    "reciprocal",
+    "rem",
+    "remainder",
+    "round",
+    "select",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
+    "sin",
+    "square",
+    "sub",
+    "subtract",
     "xor",
-]  # fmt: skip
+]
+
+
+# ----------------------------------------------------------------------------
+# max and min
+#
+# An elementwise op in XlaBuilder, and a fold along an axis in NumPy.
+
+
+def _between_two(form: Callable[..., Value], method: str) -> Callable[..., Value]:
+    """An elementwise form of two operands whose name NumPy uses for a reduction along an axis.
+
+    It refuses a call without a second operand, and warns of an int that could be an axis.
+    """
+
+    def compared(
+        lhs: Any,
+        rhs: Any = None,
+        broadcast_dimensions: Sequence[int] | None = None,
+        *,
+        name: str | None = None,
+        **of_a_fold: Any,
+    ) -> Value:
+        if rhs is None or of_a_fold:
+            _refuse_fold(lhs, method)
+        rank = rank_of(lhs) if type(rhs) is int else None
+        if rank and -rank <= rhs < rank:
+            warn(
+                f"xb.{method}(x, {rhs}) compares each element with {rhs}. x.{method}(axis={rhs}) is the {method} along "
+                f"axis {rhs}, and xb.{form.__name__}(x, {rhs}) compares, without this warning"
+            )
+        return form(lhs, rhs, broadcast_dimensions, name=name)
+
+    compared.__name__ = compared.__qualname__ = form.__name__
+    compared.__module__ = form.__module__
+    compared.__doc__ = (form.__doc__ or "").replace(f"xb.{form.__name__}(", f"xb.{method}(")
+    return compared
+
+
+def _refuse_fold(operand: Any, method: str) -> NoReturn:
+    message = f"one operand, and xb.{method} compares two"
+    hint = f"x.{method}(axis=...) is the {method} of the elements of x, with keepdims=, too"
+    rows = [("lhs", f"{operand.shape}  %{operand.name}")] if isinstance(operand, Value) else []
+    text = dressed_text(f"{method}: {message} [arity_mismatch]", rows, caller(), [hint])
+    error = ValueUseError("arity_mismatch", text, [hint])
+    error.message, error.explained = message, True
+    raise error
+
+
+# ----------------------------------------------------------------------------
+# Other elementwise ops
+#
+# Implicit broadcasting, numbers as operands, XlaBuilder's names.
 
 Operand: TypeAlias = Any
 """A value, a number, a list of numbers or an array."""
@@ -55,8 +151,9 @@ def _binary(strict: Callable[..., Value], dtype: str = "s32") -> Callable[..., V
 
 _DOCUMENTATION = """{sentence}
 
-    Shapes: a scalar goes with any shape; at one rank an extent of 1 stretches to the other's; an operand of lower rank
-    is placed by broadcast_dimensions, strictly ascending, and then stretches likewise. Recorded as reshape, broadcast
+    Shapes: a scalar fits any shape; between operands of equal rank, an extent of 1 stretches to the other's;
+    broadcast_dimensions (strictly ascending) places an operand of lower rank, which then stretches likewise. Recorded
+    as reshape, broadcast
     and the op. A Python number or list takes the other operand's element type; an array keeps its own.
     Raises: rank_mismatch; dimension_mismatch; dimension_out_of_range; bad_order; duplicate_dimension;
     attribute_length_mismatch; invalid_attribute; element_type_mismatch; and as xb.ops.{name}.
@@ -76,7 +173,7 @@ def _broadcast(strict: Callable[..., Value]) -> Callable[..., Value]:
     def form(
         lhs: Operand, rhs: Operand, broadcast_dimensions: Sequence[int] | None = None, *, name: str | None = None
     ) -> Value:
-        return strict(*aligned(lhs, rhs, broadcast_dimensions), name=name)
+        return strict(*align_operands(lhs, rhs, broadcast_dimensions), name=name)
 
     form.__name__ = strict.__name__
     return dressed(form)
@@ -113,7 +210,7 @@ def compare(
     type: Literal["FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"] | None = None,
     name: str | None = None,
 ) -> Value:
-    """Whether lhs stands in this relation to rhs, as pred; operands broadcast as those of xb.add.
+    """Compare lhs with rhs; returns pred. Operands broadcast like those of xb.add.
 
     Raises: as xb.add and xb.ops.compare.
 
@@ -124,7 +221,7 @@ def compare(
 
     Source: Operation Semantics, Element-wise comparison operations.
     """
-    left, right = aligned(lhs, rhs, broadcast_dimensions)
+    left, right = align_operands(lhs, rhs, broadcast_dimensions)
     return ops.compare(left, right, direction=direction, type=type, name=name)
 
 
@@ -135,7 +232,7 @@ def _comparison(direction: Direction, words: str) -> Callable[..., Value]:
         return compare(lhs, rhs, direction, broadcast_dimensions, name=name)
 
     form.__name__ = form.__qualname__ = direction.lower()
-    form.__doc__ = f"""Whether lhs is {words} rhs, as pred; operands broadcast as those of xb.add.
+    form.__doc__ = f"""Whether lhs is {words} rhs, as pred; operands broadcast like those of xb.add.
 
     Raises: as xb.compare.
 
@@ -175,7 +272,7 @@ def clamp(min: Operand, operand: Operand, max: Operand, *, name: str | None = No
 
 @dressed
 def select(pred: Operand, on_true: Operand, on_false: Operand, *, name: str | None = None) -> Value:
-    """Elements of on_true where pred is true, of on_false elsewhere; a scalar number stands for an array of it.
+    """Elements of on_true where pred is true, of on_false elsewhere; a scalar is broadcast.
 
     Raises: as xb.ops.select.
 
@@ -198,9 +295,10 @@ def select(pred: Operand, on_true: Operand, on_false: Operand, *, name: str | No
 
 @dressed
 def floor_divide(lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
-    """lhs / rhs rounded down, as JAX's floor_divide and Python's `//`; operands broadcast as those of xb.add.
+    """lhs / rhs rounded down, like JAX's floor_divide and Python's `//`; operands broadcast like those of xb.add.
 
-    By zero: of signed integers -2, and -1 of zero; of unsigned ones the largest; of floats an infinity or NaN.
+    Division by zero returns -2 for signed integers (-1 for zero), the largest unsigned integer, or an infinity or NaN
+    for floats.
     Raises: element_type_unsupported for complex numbers and pred; and as xb.add.
 
     >>> import xbuild as xb
@@ -210,10 +308,10 @@ def floor_divide(lhs: Operand, rhs: Operand, *, name: str | None = None) -> Valu
 
     Source: jax.numpy.floor_divide; CPython, float_divmod.
     """
-    left, right = aligned(lhs, rhs, None)
+    left, right = align_operands(lhs, rhs, None)
     kind = getattr(dtype_of(left), "kind", None)
     if kind in ("complex", "pred"):
-        refuse("element_type_unsupported", f"lhs is {left.shape}, whose elements have no quotient that is rounded down")
+        refuse("element_type_unsupported", f"lhs is {left.shape}; floor division is not defined for its elements")
     rest = None if kind == "unsigned" else ops.remainder(left, right)
     if rest is None:
         return ops.divide(left, right, name=name)
@@ -280,4 +378,4 @@ round = ops.round_nearest_afz
 sin = ops.sine
 
 div, mul, pow, rem, sub = divide, multiply, power, remainder, subtract
-max, min = between_two(maximum, "max"), between_two(minimum, "min")
+max, min = _between_two(maximum, "max"), _between_two(minimum, "min")

@@ -9,8 +9,7 @@ from shape_inference.indexing import last_dimension
 
 from .. import ops
 from ..core.builder import Value
-from .support.arguments import as_values, known
-from .support.dressing import dressed
+from .support import as_values, dressed, require_value
 
 __all__ = ["gather"]
 
@@ -30,10 +29,10 @@ def gather(
     indices_are_sorted: bool = False,
     name: str | None = None,
 ) -> Value:
-    """For each index vector the slice of `slice_sizes` that starts there, moved to lie inside the operand.
+    """For each index vector, the slice of `slice_sizes` that starts there, shifted to lie inside the operand.
 
-    `start_indices` may be an array or a list of ints; the vectors lie along its last dimension where
-    `index_vector_dim` does not say otherwise.
+    `start_indices` may be an array or a list of ints; by default, the vectors lie along its last dimension
+    (`index_vector_dim`).
     Raises: as xb.ops.gather.
 
     >>> import xbuild as xb
@@ -44,7 +43,7 @@ def gather(
 
     Source: Operation Semantics, Gather.
     """
-    (starts,) = as_values((start_indices,), builder=known(operand).builder)
+    (starts,) = as_values((start_indices,), builder=require_value(operand).builder)
     return ops.gather(
         operand,
         starts,

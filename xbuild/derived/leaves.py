@@ -12,18 +12,15 @@ from .. import ops
 from ..core.builder import Builder, Value
 from ..core.graph import Instruction
 from ..core.op import opcodes
-from .support.arguments import known
-from .support.axes import counted
-from .support.dressing import dressed
-from .support.operands import in_type
-from .support.operands import literal as literal_of
+from .support import convert_numbers, dressed, normalize_dimensions, require_value
+from .support import literal as literal_of
 
 __all__ = ["constant", "iota", "is_constant"]
 
 
 @dressed
 def constant(builder: Builder, literal: Any, dtype: PrimitiveType | None = None, *, name: str | None = None) -> Value:
-    """A constant of a Python number or (nested) list, or of an array; `dtype` names another element type than its own.
+    """A constant of a Python number or (nested) list, or of an array; `dtype` selects a different element type.
 
     Shapes: Python's int, float, complex and bool are s32, f32, c64 and pred; an array keeps its dtype.
     Raises: element_type_mismatch for a number that the type cannot hold; invalid_operand (BuildError) for no number.
@@ -35,7 +32,9 @@ def constant(builder: Builder, literal: Any, dtype: PrimitiveType | None = None,
 
     Source: xla_builder.h, ConstantR0, ConstantR1, ConstantLiteral.
     """
-    array = literal_of(literal) if dtype is None else in_type(np.asarray(literal), primitive_type(dtype), literal)
+    array = (
+        literal_of(literal) if dtype is None else convert_numbers(np.asarray(literal), primitive_type(dtype), literal)
+    )
     return ops.constant(builder, literal=array, name=name)
 
 
@@ -54,16 +53,16 @@ def iota(builder: Builder, shape: Shape | PrimitiveType, iota_dimension: int = 0
     if isinstance(shape, PrimitiveType):
         shape, iota_dimension = shape[iota_dimension], 0
     rank = shape.rank if isinstance(shape, Shape) else None
-    return ops.iota(builder, shape=shape, iota_dimension=counted(iota_dimension, rank), name=name)
+    return ops.iota(builder, shape=shape, iota_dimension=normalize_dimensions(iota_dimension, rank), name=name)
 
 
 _OF_THE_RUN = opcodes(lambda op: op.depends_on in ("device", "random_state", "target"))
 
 
 def is_constant(operand: Value) -> bool:
-    """Whether a value is the same in every run: it needs no parameter, no other device, no host and no chance.
+    """Whether a value is the same in every run: it depends on no parameter, other device, host or random number.
 
-    Raises: invalid_operand (BuildError) for what is no value.
+    Raises: invalid_operand (BuildError) for anything that is not a value.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -73,7 +72,7 @@ def is_constant(operand: Value) -> bool:
 
     Source: xla_builder.h, IsConstant.
     """
-    todo, seen = [known(operand).instruction], set()
+    todo, seen = [require_value(operand).instruction], set()
     while todo:
         instruction = todo.pop()
         if instruction in seen:

@@ -7,14 +7,13 @@ from typing import Any, Literal
 
 from .. import ops
 from ..core.builder import Value
-from .support.arguments import as_values
-from .support.dressing import dressed
+from .support import as_values, dressed
 
 __all__ = ["cholesky", "fft", "triangular_solve"]
 
 
 def cholesky(a: Value, lower: bool = True, *, name: str | None = None) -> Value:
-    """The triangular factor of positive definite matrices: a = L L^H, or U^H U where `lower` is false.
+    """The triangular factor of positive definite matrices: a = L L^H, or U^H U if `lower` is false.
 
     Raises: as xb.ops.cholesky.
 
@@ -39,7 +38,7 @@ def triangular_solve(
     *,
     name: str | None = None,
 ) -> Value:
-    """The x with op(a) x = b, or x op(a) = b where `left_side` is false; one operand may be a NumPy array.
+    """The x with op(a) x = b, or x op(a) = b if `left_side` is false; one operand may be a NumPy array.
 
     Raises: as xb.ops.triangular_solve.
 

@@ -6,9 +6,7 @@ from typing import Any
 
 from .. import ops
 from ..core.builder import Value
-from .support.arguments import as_values
-from .support.axes import counted, rank_of
-from .support.dressing import dressed
+from .support import as_values, dressed, normalize_dimensions, rank_of
 
 __all__ = ["batch_norm_grad", "batch_norm_inference", "batch_norm_training"]
 
@@ -31,7 +29,7 @@ def batch_norm_training(
     """
     values = as_values((operand, scale, offset))
     return ops.batch_norm_training(
-        *values, epsilon=epsilon, feature_index=counted(feature_index, rank_of(values[0])), name=name
+        *values, epsilon=epsilon, feature_index=normalize_dimensions(feature_index, rank_of(values[0])), name=name
     )
 
 
@@ -47,7 +45,7 @@ def batch_norm_inference(
     *,
     name: str | None = None,
 ) -> Value:
-    """Normalize each feature by a mean and variance that are given.
+    """Normalize each feature by a given mean and variance.
 
     Vectors may be lists or arrays.
     Raises: as xb.ops.batch_norm_inference.
@@ -61,7 +59,7 @@ def batch_norm_inference(
     """
     values = as_values((operand, scale, offset, mean, variance))
     return ops.batch_norm_inference(
-        *values, epsilon=epsilon, feature_index=counted(feature_index, rank_of(values[0])), name=name
+        *values, epsilon=epsilon, feature_index=normalize_dimensions(feature_index, rank_of(values[0])), name=name
     )
 
 
@@ -91,5 +89,5 @@ def batch_norm_grad(
     """
     values = as_values((operand, scale, mean, variance, grad_output))
     return ops.batch_norm_grad(
-        *values, epsilon=epsilon, feature_index=counted(feature_index, rank_of(values[0])), name=name
+        *values, epsilon=epsilon, feature_index=normalize_dimensions(feature_index, rank_of(values[0])), name=name
     )

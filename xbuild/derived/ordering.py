@@ -15,9 +15,7 @@ from ..core.builder import Value
 from ..core.graph import Computation
 from .shaping import pad
 from .slicing import slice_in_dim
-from .support.arguments import as_list, as_values, builder_among, dtype_of, shape_of
-from .support.axes import counted
-from .support.dressing import dressed
+from .support import as_list, as_values, builder_among, dressed, dtype_of, normalize_dimensions, shape_of
 
 __all__ = ["approx_top_k", "approx_top_k_fallback", "approx_top_k_reduction_output_size", "sort", "top_k"]
 
@@ -31,10 +29,11 @@ def sort(
     *,
     name: str | None = None,
 ) -> Value:
-    """The elements along a dimension (the last, where none is named) in order, all operands (one, or a list) alike.
+    """The elements along a dimension (default: the last), sorted; all operands (one, or a list) are permuted in the
+    same way.
 
-    Without a comparator they ascend by the first operand: floats in their total order, so that NaN is last and -0
-    comes before 0. `sort(keys, values)` is `sort((keys, values))`.
+    Without a comparator they ascend by the first operand: floats in their total order, with NaN last and -0 before
+    0. `sort(keys, values)` is `sort((keys, values))`.
     Raises: as xb.ops.sort.
 
     >>> import xbuild as xb
@@ -53,7 +52,7 @@ def sort(
     return ops.sort(
         values,
         to_apply=comparator or _ascending,
-        dimension=counted(dimension, rank),
+        dimension=normalize_dimensions(dimension, rank),
         is_stable=is_stable,
         name=name,
     )
@@ -68,7 +67,7 @@ def _ascending(first: Value, second: Value, *rest: Value) -> Value:
 
 @dressed
 def top_k(operand: Value, k: int, largest: bool = True, *, name: str | None = None) -> Value:
-    """The `k` largest (or smallest) elements of each row (the last dimension) in order, and their places.
+    """The `k` largest (or smallest) elements of each row (the last dimension) in order, and their indices.
 
     Raises: as xb.ops.topk.
 
@@ -98,11 +97,12 @@ def approx_top_k(
     *,
     name: str | None = None,
 ) -> Value:
-    """The `top_k` elements along a dimension that come first by `comparator`, all operands (one, or a list) alike.
+    """The first `top_k` elements along a dimension by `comparator`; all operands (one, or a list) are permuted in the
+    same way.
 
-    A tuple with a result for each operand. All of them are found, whatever `recall_target` would allow; without
-    `aggregate_to_topk` there are as many as xb.approx_top_k_reduction_output_size says, and where the operand has not
-    so many, the init values (one, or a list) follow. `xb.approx_top_k_fallback` is another name.
+    A tuple with a result for each operand. The result is exact, whatever `recall_target` allows; without
+    `aggregate_to_topk` it has as many elements as xb.approx_top_k_reduction_output_size returns, padded with the
+    init values (one, or a list) if the operand has fewer. `xb.approx_top_k_fallback` is another name.
     Raises: dimension_out_of_range; index_out_of_range for a top_k beyond the extent; as xb.sort, xb.pad.
 
     >>> import xbuild as xb
@@ -117,7 +117,7 @@ def approx_top_k(
     values = tuple(as_list(operands))
     inits = as_values(as_list(init_values), [dtype_of(value) for value in values], builder_among(values))
     shape = array("operand", shape_of(values[0]))
-    reduction_dim = counted(reduction_dim, shape.rank)
+    reduction_dim = normalize_dimensions(reduction_dim, shape.rank)
     extent = shape.dims[check_dimension(f"reduction_dim={reduction_dim}", reduction_dim, "operand", shape)]
     if not 0 <= top_k <= extent:
         refuse("index_out_of_range", f"top_k={top_k} of {extent} elements along dimension {reduction_dim} of {shape}")
@@ -148,7 +148,8 @@ def approx_top_k_reduction_output_size(
     aggregate_to_topk: bool = True,
     input_size_override: int = -1,
 ) -> tuple[int, int]:
-    """How many elements approx_top_k keeps, and the logarithm of how many it makes one of (-1 where that is top_k).
+    """The number of elements that approx_top_k keeps, and the base-2 logarithm of its bin size
+    (-1 if it keeps exactly top_k).
 
     Formula: each bin keeps its best element; (1 - k) / log(recall) bins or more reach the expected recall. The number
     of bins is the input size divided by a power of two, in whole tiles of 128 (1024 for rank 1).
@@ -161,7 +162,7 @@ def approx_top_k_reduction_output_size(
     Source: XlaBuilder's library, ApproxTopKReductionOutputSize; Chern et al., TPU-KNN (2022).
     """
     if not 0 < recall_target <= 1:
-        refuse("invalid_attribute", f"recall_target={recall_target}; a number above 0 and at most 1 is wanted")
+        refuse("invalid_attribute", f"recall_target={recall_target}; expected a number above 0 and at most 1")
     if aggregate_to_topk:
         return top_k, -1
     tile = 1024 if rank == 1 else 128

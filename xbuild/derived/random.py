@@ -8,15 +8,14 @@ from shape_inference import Shape, refuse
 
 from .. import ops
 from ..core.builder import Builder, Value
-from .support.arguments import as_values
-from .support.dressing import dressed
+from .support import as_values, dressed
 
 __all__ = ["rng_bit_generator", "rng_normal", "rng_uniform"]
 
 
 @dressed
 def rng_uniform(a: Any, b: Any, shape: Shape, *, builder: Builder | None = None, name: str | None = None) -> Value:
-    """Random numbers of a shape, uniform in [a, b); the ends may be numbers, where `builder` is named if both are.
+    """Random numbers of a shape, uniform in [a, b); the ends may be numbers; if both are, pass `builder`.
 
     Raises: as xb.ops.rng.
 
@@ -52,7 +51,7 @@ def rng_normal(mu: Any, sigma: Any, shape: Shape, *, builder: Builder | None = N
 
 def _array(shape: Any) -> Shape:
     if not isinstance(shape, Shape):
-        refuse("invalid_attribute", f"shape={shape!r}: the shape of an array is wanted, such as xb.f32[2, 3]")
+        refuse("invalid_attribute", f"shape={shape!r}: expected the shape of an array, such as xb.f32[2, 3]")
     return shape
 
 

@@ -12,9 +12,7 @@ from .. import ops
 from ..core.builder import Value
 from ..core.diagnostics import describe
 from ..core.graph import Computation
-from .support.arguments import as_list, as_values, dtype_of, known, shape_of
-from .support.axes import counted_all, rank_of
-from .support.dressing import dressed
+from .support import as_list, as_values, counted_all, dressed, dtype_of, rank_of, require_value, shape_of
 
 __all__ = ["reduce", "reduce_all"]
 
@@ -28,7 +26,7 @@ def reduce(
     *,
     name: str | None = None,
 ) -> Value:
-    """Fold dimensions of the operands (one, or a list) with `to_apply`, from `init_values` on: all, if none are named;
+    """Reduce dimensions (default: all) of the operands (one, or a list) with `to_apply`, starting from `init_values`;
     negative ones count from the last.
 
     Init values that are numbers take their operand's element type. A function is traced with scalars, those of the
@@ -49,12 +47,12 @@ def reduce(
         refuse(
             "invalid_operand",
             f"init_values is {describe(init_values)}: what a fold begins with comes before the function",
-            "xb.reduce(x, 0.0, xb.add, dimensions) is a sum, which x.sum(axis=...) is, too",
+            "xb.reduce(x, 0.0, xb.add, dimensions) and x.sum(axis=...) are sums",
         )
     if values and dimensions is None:
         dimensions = tuple(range(array("operand", shape_of(values[0])).rank))
     if len(inits) == len(values) and set(map(type, inits)) - {Value}:
-        inits = as_values(inits, [dtype_of(value) for value in values], known(values[0]).builder)
+        inits = as_values(inits, [dtype_of(value) for value in values], require_value(values[0]).builder)
     chosen = (dimensions,) if isinstance(dimensions, int) else dimensions
     chosen = counted_all(chosen, rank_of(values))
     return ops.reduce(
@@ -65,7 +63,7 @@ def reduce(
 def reduce_all(
     operand: Value, init_value: Any, to_apply: Computation | Callable[..., Any], *, name: str | None = None
 ) -> Value:
-    """All elements folded to one scalar.
+    """All elements reduced to one scalar.
 
     Raises: as xb.ops.reduce.
 

@@ -10,8 +10,7 @@ from shape_inference.indexing import last_dimension
 from .. import ops
 from ..core.builder import Value
 from ..core.graph import Computation
-from .support.arguments import as_list, as_values, dtype_of, known
-from .support.dressing import dressed
+from .support import as_list, as_values, dressed, dtype_of, require_value
 
 __all__ = ["scatter"]
 
@@ -33,10 +32,10 @@ def scatter(
     unique_indices: bool = False,
     name: str | None = None,
 ) -> Value:
-    """The operands (one, or a list), with `to_apply` of both for each element that an index vector brings an update to.
+    """The operands (one, or a list), with each element that an index selects replaced by to_apply(element, update).
 
-    `scatter_indices` and `updates` may be arrays or lists of numbers; the vectors lie along the last dimension of the
-    former where `index_vector_dim` does not say otherwise.
+    `scatter_indices` and `updates` may be arrays or lists of numbers; by default, the vectors lie along the last
+    dimension of the former (`index_vector_dim`).
     Raises: as xb.ops.scatter.
 
     >>> import xbuild as xb
@@ -54,7 +53,7 @@ def scatter(
     Source: Operation Semantics, Scatter.
     """
     values = as_list(operands)
-    builder = known(values[0]).builder if values else None
+    builder = require_value(values[0]).builder if values else None
     (indices,) = as_values((scatter_indices,), builder=builder)
     return ops.scatter(
         tuple(values),

@@ -15,11 +15,20 @@ from shape_inference.ops.shaping import check_collapse
 from .. import ops
 from ..core.attributes import PaddingDimension, reader
 from ..core.builder import Value
-from .support.arguments import as_values, dtype_of, known, shape_of
-from .support.axes import counted, counted_all, rank_of, with_the_rest
-from .support.dressing import dressed
-from .support.extents import filled_up, into
-from .support.operands import as_value
+from .support import (
+    as_value,
+    as_values,
+    counted_all,
+    dressed,
+    dtype_of,
+    filled_up,
+    into,
+    normalize_dimensions,
+    rank_of,
+    require_value,
+    shape_of,
+    with_the_rest,
+)
 
 __all__ = [
     "broadcast", "broadcast_in_dim", "collapse", "concat_in_dim", "concatenate", "dynamic_reshape",
@@ -35,9 +44,9 @@ _dimensions, _broadcast_dimensions = reader("dimensions", Dims), reader("broadca
 def broadcast(
     operand: Value, sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, name: str | None = None
 ) -> Value:
-    """Without `dimensions`: the operand repeated along new leading dimensions of these sizes, as XlaBuilder has it.
+    """Without `dimensions`: the operand repeated along new leading dimensions of these sizes, as in XlaBuilder.
 
-    With them: HLO's broadcast, which `xb.ops.broadcast` is: sizes are those of the result.
+    With them: HLO's broadcast, like `xb.ops.broadcast`: the sizes are those of the result.
     Raises: as xb.ops.broadcast.
 
     >>> import xbuild as xb
@@ -60,7 +69,7 @@ def broadcast_in_dim(
 ) -> Value:
     """An array of this shape: the operand's dimension i is its dimension broadcast_dimensions[i]; extents of 1 stretch.
 
-    Records a reshape, where an extent of 1 must stretch, and a broadcast.
+    Records a broadcast, after a reshape if an extent of 1 must stretch.
     Raises: not_array; rank_mismatch; attribute_length_mismatch; dimension_out_of_range; duplicate_dimension;
     dimension_mismatch; negative_size; overflow.
 
@@ -95,8 +104,8 @@ def reshape(
 ) -> Value:
     """The same elements with other dimensions; `dimensions` is the order, major first, in which the old ones are read.
 
-    One of the sizes may be -1: the extent that is left. Records a transpose, where that order is another than the
-    operand's, and a reshape.
+    One of the sizes may be -1: the extent that is left. Records a reshape, after a transpose if that order differs
+    from the operand's.
     Raises: not_array; not_permutation; negative_size; element_count_mismatch.
 
     >>> import xbuild as xb
@@ -109,21 +118,21 @@ def reshape(
     Source: Operation Semantics, Reshape.
     """
     if dimensions is not None:
-        order, shape = _counted(dimensions, operand), array("operand", shape_of(operand))
+        order, shape = _normalize_dimensions(dimensions, operand), array("operand", shape_of(operand))
         check_permutation("dimensions", order, "operand", shape)
         if order != tuple(range(shape.rank)):
             operand = ops.transpose(operand, permutation=order)
     return ops.reshape(operand, new_sizes=with_the_rest(operand, new_sizes), name=name)
 
 
-def _counted(dimensions: Any, operand: Any) -> Dims:
+def _normalize_dimensions(dimensions: Any, operand: Any) -> Dims:
     """A list of dimension numbers of the operand, each counted from 0."""
     return _dimensions(counted_all(dimensions, rank_of(operand)))  # type: ignore[no-any-return]
 
 
 @dressed
 def collapse(operand: Value, dimensions: Sequence[int], *, name: str | None = None) -> Value:
-    """Consecutive dimensions, in ascending order, made one; none leave the shape as it is. Records a reshape.
+    """Merge consecutive dimensions, in ascending order; an empty list changes nothing. Records a reshape.
 
     Raises: not_array; dimension_out_of_range; bad_order.
 
@@ -134,14 +143,16 @@ def collapse(operand: Value, dimensions: Sequence[int], *, name: str | None = No
 
     Source: Operation Semantics, Collapse.
     """
-    return ops.reshape(operand, new_sizes=check_collapse(shape_of(operand), _counted(dimensions, operand)), name=name)
+    return ops.reshape(
+        operand, new_sizes=check_collapse(shape_of(operand), _normalize_dimensions(dimensions, operand)), name=name
+    )
 
 
 @dressed
 def transpose(operand: Value, permutation: Sequence[int] | None = None, *, name: str | None = None) -> Value:
-    """The dimensions in another order: dimension i of the result is dimension permutation[i] of the operand.
+    """The dimensions in a different order: dimension i of the result is dimension permutation[i] of the operand.
 
-    Without a permutation they come in the opposite order; `x.T` of a value.
+    Without a permutation, their order is reversed; `x.T` of a value.
     Raises: not_array; not_permutation.
 
     >>> import xbuild as xb
@@ -158,7 +169,7 @@ def transpose(operand: Value, permutation: Sequence[int] | None = None, *, name:
 
 @dressed
 def reverse(operand: Value, dimensions: Sequence[int], *, name: str | None = None) -> Value:
-    """The elements in the opposite order along these dimensions; XlaBuilder's Rev.
+    """The elements in reverse order along these dimensions; XlaBuilder's Rev.
 
     Raises: not_array; dimension_out_of_range; duplicate_dimension.
 
@@ -176,7 +187,7 @@ rev = reverse
 
 @dressed
 def concatenate(operands: Sequence[Any], dimension: int, *, name: str | None = None) -> Value:
-    """The operands one after another along a dimension; XlaBuilder's ConcatInDim. NumPy arrays become constants.
+    """The operands concatenated along a dimension; XlaBuilder's ConcatInDim. NumPy arrays become constants.
 
     Raises: as xb.ops.concatenate.
 
@@ -187,7 +198,7 @@ def concatenate(operands: Sequence[Any], dimension: int, *, name: str | None = N
     Source: Operation Semantics, Concatenate.
     """
     values = as_values(operands)
-    return ops.concatenate(values, dimension=counted(dimension, rank_of(values)), name=name)
+    return ops.concatenate(values, dimension=normalize_dimensions(dimension, rank_of(values)), name=name)
 
 
 concat_in_dim = concatenate
@@ -212,13 +223,13 @@ def pad(
 
     Source: Operation Semantics, Pad.
     """
-    value = as_value(known(operand).builder, padding_value, dtype_of(operand))
+    value = as_value(require_value(operand).builder, padding_value, dtype_of(operand))
     return ops.pad(operand, value, padding=padding, name=name)
 
 
 @dressed
 def get_dimension_size(operand: Value, dimension: int, *, name: str | None = None) -> Value:
-    """How many elements there are along `dimension`, as s32[]: of a dynamic dimension the real number, not the bound.
+    """The number of elements along `dimension`, as s32[]; for a dynamic dimension the actual size, not the bound.
 
     Raises: not_array; dimension_out_of_range; overflow.
 
@@ -228,7 +239,7 @@ def get_dimension_size(operand: Value, dimension: int, *, name: str | None = Non
 
     Source: StableHLO, get_dimension_size; xla_builder.h, GetDimensionSize.
     """
-    return ops.get_dimension_size(operand, dimension=counted(dimension, rank_of(operand)), name=name)
+    return ops.get_dimension_size(operand, dimension=normalize_dimensions(dimension, rank_of(operand)), name=name)
 
 
 @dressed
@@ -243,15 +254,17 @@ def set_dimension_size(operand: Value, size: Any, dimension: int, *, name: str |
 
     Source: xla_builder.h, SetDimensionSize.
     """
-    count = as_value(known(operand).builder, size, s32)
-    return ops.set_dimension_size(operand, count, dimension=counted(dimension, rank_of(operand)), name=name)
+    count = as_value(require_value(operand).builder, size, s32)
+    return ops.set_dimension_size(
+        operand, count, dimension=normalize_dimensions(dimension, rank_of(operand)), name=name
+    )
 
 
 @dressed
 def remove_dynamic_dimension(operand: Value, dimension: int, *, name: str | None = None) -> Value:
-    """The operand with the whole bound for its extent along `dimension`; what it does not reach is zero.
+    """The operand with its bound as the extent along `dimension`; elements beyond its size are zero.
 
-    Records a dynamic_update_slice of an array of zeros; a dimension that is not dynamic is left as it is.
+    Records a dynamic_update_slice of an array of zeros; a static dimension is unchanged.
     Raises: not_array; dimension_out_of_range.
 
     >>> import xbuild as xb
@@ -264,7 +277,7 @@ def remove_dynamic_dimension(operand: Value, dimension: int, *, name: str | None
     Source: xla_builder.h, RemoveDynamicDimension.
     """
     shape = array("operand", shape_of(operand))
-    dimension = counted(dimension, shape.rank)
+    dimension = normalize_dimensions(dimension, shape.rank)
     check_dimension(f"dimension={dimension}", dimension, "operand", shape)
     return filled_up(operand, shape, dimension, name)
 
@@ -278,7 +291,7 @@ def dynamic_reshape(
     *,
     name: str | None = None,
 ) -> Value:
-    """The same elements in extents that are computed where dims_are_dynamic; `dim_sizes` has values and numbers.
+    """The same elements with extents `dim_sizes`, values or numbers; `dims_are_dynamic` marks those that are dynamic.
 
     Raises: as xb.ops.dynamic_reshape.
 
@@ -289,7 +302,7 @@ def dynamic_reshape(
 
     Source: xla_builder.h, DynamicReshape.
     """
-    builder = known(operand).builder
+    builder = require_value(operand).builder
     sizes = [as_value(builder, size, s32) for size in dim_sizes]
     return ops.dynamic_reshape(
         operand, sizes, new_size_bounds=new_size_bounds, dims_are_dynamic=dims_are_dynamic, name=name

@@ -1,4 +1,4 @@
-"""Comfortable forms of slice, dynamic_slice and dynamic_update_slice, and Python's indexing of values."""
+"""Indices beyond slices and ints: new dimensions, and the elements of one dimension at many places."""
 
 from __future__ import annotations
 
@@ -9,18 +9,141 @@ from typing import Any
 
 import numpy as np
 
-from shape_inference import Shape, TupleShape, refuse
+from shape_inference import Shape, TupleShape, pred, refuse, s32
 from shape_inference.dims import array, dimension
 from shape_inference.ops.slicing import check_index, check_span
 
 from .. import ops
 from ..core.builder import Value, stands_for
-from .support.arguments import as_list, as_values, known, shape_of
-from .support.axes import counted, rank_of
-from .support.dressing import dressed
-from .support.taking import check_places, indexed
+from .support import (
+    as_list,
+    as_value,
+    as_values,
+    dressed,
+    dtype_of,
+    like,
+    normalize_dimensions,
+    rank_of,
+    require_value,
+    shape_of,
+)
 
 __all__ = ["dynamic_slice", "dynamic_update_slice", "index", "slice", "slice_in_dim"]
+
+
+# ----------------------------------------------------------------------------
+# Indices beyond slices and ints: new dimensions, and the elements of one dimension at many places.
+
+_WHOLE = builtins.slice(None)
+
+
+def _check_places(part: Any, dim: int, shape: Shape) -> None:
+    """Refuse a list of places that has other elements than integers, or places that are not there."""
+    shown = f"a value {part.shape}" if isinstance(part, Value) else repr(part)
+    is_mask = dtype_of(part) is pred if isinstance(part, Value) else np.asarray(part).dtype == np.bool_
+    if is_mask:
+        refuse(
+            "invalid_attribute",
+            f"index {shown} for dimension {dim} of {shape}: a mask selects a number of elements "
+            "that is known only when the program runs, but extents are fixed",
+            "xb.select(mask, x, 0.0) keeps the extents, and xb.select(mask, x, 0.0).sum() sums the selected elements",
+        )
+    dtype = dtype_of(part) if isinstance(part, Value) else None
+    is_integer = dtype.is_integer if dtype is not None else not isinstance(part, Value) and _is_integer(part)
+    if not is_integer:
+        refuse("invalid_attribute", f"index {shown} for dimension {dim} of {shape}: expected integers")
+    if not isinstance(part, Value):
+        _check_range(np.asarray(part), dim, shape)
+
+
+def _is_integer(part: Any) -> bool:
+    try:
+        found = np.asarray(part)
+    except ValueError:
+        return False
+    return found.dtype.kind in "iu" or found.size == 0
+
+
+def _check_range(places: Any, dim: int, shape: Shape) -> None:
+    size = shape.dims[dim]
+    outside = places[(places < -size) | (places >= size)]
+    if outside.size:
+        legal = f"expected {-size}..{size - 1}" if size else "it has no elements"
+        refuse(
+            "index_out_of_range", f"index {outside.flat[0]} for dimension {dim} of {shape} with extent {size}; {legal}"
+        )
+
+
+def _index_with_list(
+    value: Value, shape: Shape, parts: Sequence[Any], basic: Callable[..., Value], name: str | None
+) -> Value:
+    """The part of an array whose index has lists of integers or None: the slices first, then the list, then None."""
+    given = [part for part in parts if part is not None]
+    lists = [dim for dim, part in enumerate(given) if _takes(part)]
+    if len(lists) > 1:
+        refuse(
+            "invalid_attribute",
+            f"index has lists of integers for dimensions {lists} of {shape}; only one list is supported",
+            "xb.gather(x, start_indices, ...) selects elements along several dimensions",
+        )
+    found = basic(value, shape, [_WHOLE if _takes(part) else part for part in given], None)
+    if lists:
+        place = sum(isinstance(part, builtins.slice) for part in given[: lists[0]])
+        found = _take(found, given[lists[0]], place)
+    return ops.reshape(found, new_sizes=_sizes(parts, array("value", found.shape).dims), name=name)
+
+
+def _takes(part: Any) -> bool:
+    return not isinstance(part, builtins.slice) and _rank(part) > 0
+
+
+def _rank(part: Any) -> int:
+    return array("index", part.shape).rank if isinstance(part, Value) else np.ndim(part)
+
+
+def _sizes(parts: Sequence[Any], dims: Sequence[int]) -> list[int]:
+    """The extents of the result, with 1 for each None."""
+    rest, sizes = iter(dims), []
+    for part in parts:
+        count = 1 if isinstance(part, builtins.slice) else 0 if part is None else _rank(part)
+        sizes += [1] if part is None else [next(rest) for _ in range(count)]
+    return sizes
+
+
+def _from_the_end(places: Value, size: int) -> Value:
+    """Places with negative ones counted from the end."""
+    dtype = array("index", places.shape).dtype
+    if dtype.kind != "signed":
+        return places
+    if dtype.bits < 32:  # which may not hold the extent
+        places, dtype = ops.convert(places, new_element_type=s32), s32
+    zero, whole = (like(as_value(places.builder, number, dtype), places, number) for number in (0, size))
+    return ops.select(ops.compare(places, zero, direction="LT"), ops.add(places, whole), places)
+
+
+def _take(value: Value, places: Any, dim: int) -> Value:
+    """The elements of one dimension at these places, in the dimensions of `places`."""
+    shape = array("value", value.shape)
+    size = shape.dims[dim]
+    if isinstance(places, Value):
+        starts = _from_the_end(places, size)
+    else:
+        found = np.asarray(places, np.int64)
+        starts = as_value(value.builder, np.where(found < 0, found + size, found).astype(np.int32))
+    rank = array("places", starts.shape).rank
+    return ops.gather(
+        value,
+        starts,
+        offset_dims=(*range(dim), *range(dim + rank, shape.rank - 1 + rank)),
+        collapsed_slice_dims=(dim,),
+        start_index_map=(dim,),
+        index_vector_dim=rank,
+        slice_sizes=tuple(1 if n == dim else extent for n, extent in enumerate(shape.dims)),
+    )
+
+
+# ----------------------------------------------------------------------------
+# Comfortable forms of slice, dynamic_slice and dynamic_update_slice, and Python's indexing of values.
 
 
 @dressed
@@ -56,7 +179,7 @@ def slice(
 def slice_in_dim(
     operand: Value, start_index: int, limit_index: int, stride: int = 1, dimno: int = 0, *, name: str | None = None
 ) -> Value:
-    """A slice of one dimension, the others whole.
+    """A slice of one dimension, with all elements of the others.
 
     Raises: as xb.ops.slice; dimension_out_of_range.
 
@@ -68,7 +191,7 @@ def slice_in_dim(
     Source: xla_builder.h, SliceInDim.
     """
     shape = array("operand", shape_of(operand))
-    at = dimension(f"dimno={dimno}", counted(dimno, shape.rank), "operand", shape)
+    at = dimension(f"dimno={dimno}", normalize_dimensions(dimno, shape.rank), "operand", shape)
     start, limit, strides = [0] * shape.rank, list(shape.dims), [1] * shape.rank
     start[at], limit[at], strides[at] = start_index, limit_index, stride
     return ops.slice(operand, start_indices=start, limit_indices=limit, strides=strides, name=name)
@@ -76,9 +199,9 @@ def slice_in_dim(
 
 @dressed
 def dynamic_slice(operand: Value, start_indices: Any, slice_sizes: Sequence[int], *, name: str | None = None) -> Value:
-    """The window of these sizes at `start_indices`: a list of scalar values and ints, or one vector; moved inside.
+    """The window of these sizes at `start_indices`: a list of scalar values and ints, or one vector; shifted inside.
 
-    Ints take the type of the values beside them, or s32.
+    Ints take the type of the other indices, or s32.
     Raises: as xb.ops.dynamic_slice.
 
     >>> import xbuild as xb
@@ -90,13 +213,13 @@ def dynamic_slice(operand: Value, start_indices: Any, slice_sizes: Sequence[int]
     Source: Operation Semantics, DynamicSlice.
     """
     return ops.dynamic_slice(
-        known(operand), _starts(operand, start_indices), dynamic_slice_sizes=slice_sizes, name=name
+        require_value(operand), _starts(operand, start_indices), dynamic_slice_sizes=slice_sizes, name=name
     )
 
 
 @dressed
 def dynamic_update_slice(operand: Value, update: Any, start_indices: Any, *, name: str | None = None) -> Value:
-    """The operand with `update`, a value or a NumPy array, in place of its elements from `start_indices` on.
+    """The operand with its elements from `start_indices` on replaced by `update`, a value or a NumPy array.
 
     The start indices are those of `dynamic_slice`.
     Raises: as xb.ops.dynamic_update_slice.
@@ -108,24 +231,24 @@ def dynamic_update_slice(operand: Value, update: Any, start_indices: Any, *, nam
 
     Source: Operation Semantics, DynamicUpdateSlice.
     """
-    _, new = as_values((known(operand), update))
+    _, new = as_values((require_value(operand), update))
     return ops.dynamic_update_slice(operand, new, _starts(operand, start_indices), name=name)
 
 
 def _starts(operand: Value, start_indices: Any) -> list[Value]:
     """The starts as values of one type: ints take the type of the first value among them, or s32."""
-    return as_values(as_list(start_indices), builder=known(operand).builder)
+    return as_values(as_list(start_indices), builder=require_value(operand).builder)
 
 
 @dressed
 def index(value: Value, index: Any, *, name: str | None = None) -> Value:
     """`value[index]`: an element of a tuple, or NumPy's basic indexing of an array.
 
-    For each dimension an int (the dimension goes; negative counts from the end), a slice of ints with a positive step,
-    or a scalar integer value (the dimension goes; moved inside as dynamic_slice does); `...` stands for all that are
-    left, None for a new dimension of extent 1. For one dimension a list, array or value of integers: its elements are
-    taken at these places (negative ones count from the end; of a value they are moved inside). Records the slice,
-    dynamic_slice, gather and reshape that it takes, or get_tuple_element.
+    For each dimension: an int (which removes the dimension; negative counts from the end), a slice of ints with a
+    positive step, or a scalar integer value (which removes the dimension; shifted inside like dynamic_slice). `...`
+    covers all other dimensions, and None adds one of extent 1. One dimension may have a list, array or value of
+    integers that selects its elements (negative ones count from the end; those of a value are clamped). Records the
+    necessary slice, dynamic_slice, gather and reshape, or get_tuple_element.
     Raises: index_out_of_range; non_positive for a step; rank_mismatch for too many; invalid_attribute for all else.
 
     >>> import xbuild as xb
@@ -139,9 +262,9 @@ def index(value: Value, index: Any, *, name: str | None = None) -> Value:
     if isinstance(shape, TupleShape):
         return _element(value, shape, index, name)
     found = array("value", shape)
-    parts = _whole(found, index)
+    parts = _expand_index(found, index)
     if any(_is_list(part) for part in parts) or any(part is None for part in parts):
-        return indexed(value, found, parts, _basic, name)
+        return _index_with_list(value, found, parts, _basic, name)
     return _basic(value, found, parts, name)
 
 
@@ -155,10 +278,10 @@ def _basic(value: Value, shape: Shape, parts: list[Any], name: str | None) -> Va
 
 def _element(value: Value, shape: TupleShape, index: Any, name: str | None) -> Value:
     if not _is_int(index):
-        refuse("invalid_attribute", f"index {index!r} of {shape}; an int chooses an element of a tuple")
+        refuse("invalid_attribute", f"index {index!r} of {shape}: expected an int to select an element of a tuple")
     count = len(shape)
     if not -count <= index < count:
-        legal = f"legal are {-count}..{count - 1}" if count else "it has no element"
+        legal = f"expected {-count}..{count - 1}" if count else "it has no elements"
         refuse("index_out_of_range", f"index {index} of {shape}, which has {count} elements; {legal}")
     return ops.get_tuple_element(value, index=int(index) % count, name=name)
 
@@ -172,14 +295,12 @@ def _is_list(part: Any) -> bool:
     return isinstance(part, list | np.ndarray) or (isinstance(part, Value) and rank_of(part) != 0)
 
 
-def _whole(shape: Shape, index: Any) -> list[Any]:
+def _expand_index(shape: Shape, index: Any) -> list[Any]:
     """The index with one part for each dimension, and None for each new one."""
     parts = [stands_for(part) for part in (index if isinstance(index, tuple) else (index,))]
     places = [place for place, part in enumerate(parts) if part is Ellipsis]
     if len(places) > 1:
-        refuse(
-            "invalid_attribute", f"index {index!r} has {len(places)} ellipses; one can stand for all that is left out"
-        )
+        refuse("invalid_attribute", f"index {index!r} has {len(places)} ellipses; only one is allowed")
     count = sum(part is not None and part is not Ellipsis for part in parts)
     if count > shape.rank:
         refuse("rank_mismatch", f"{count} indices for {shape} of rank {shape.rank}")
@@ -187,12 +308,12 @@ def _whole(shape: Shape, index: Any) -> list[Any]:
     parts[place : place + 1] = [builtins.slice(None)] * (shape.rank - count)
     for dim, part in enumerate(each for each in parts if each is not None):
         if _is_list(part):
-            check_places(part, dim, shape)
+            _check_places(part, dim, shape)
         elif not (_is_int(part) or isinstance(part, builtins.slice | Value)):
             refuse(
                 "invalid_attribute",
-                f"index {part!r} for dimension {dim} of {shape}; an int, a slice, `...`, None, a scalar value or a "
-                "list of integers is wanted",
+                f"index {part!r} for dimension {dim} of {shape}: expected an int, a slice, `...`, None, a scalar "
+                "value or a list of integers",
             )
     return parts
 

@@ -10,8 +10,7 @@ from shape_inference import AnyShape, PrimitiveType, TupleShape
 from .. import ops
 from ..core.builder import Builder, Value
 from ..core.diagnostics import BuildError
-from .support.arguments import as_list, as_values, known, shape_of
-from .support.dressing import dressed
+from .support import as_list, as_values, dressed, require_value, shape_of
 
 __all__ = [
     "custom_call",
@@ -39,7 +38,7 @@ def send(
     is_host_transfer: bool = False,
     name: str | None = None,
 ) -> Value:
-    """Begin to pass `operand` on a channel, after `token` (a fresh one where none is given); gives the context.
+    """Start to send `operand` on a channel, after `token` (default: a new one); returns the context.
 
     Raises: as xb.ops.send.
 
@@ -51,8 +50,8 @@ def send(
     Source: Operation Semantics, Send.
     """
     return ops.send(
-        known(operand),
-        _token(token, operand.builder),
+        require_value(operand),
+        _token_or_new(token, operand.builder),
         channel_id=channel_id,
         source_target_pairs=source_target_pairs,
         is_host_transfer=is_host_transfer,
@@ -60,8 +59,9 @@ def send(
     )
 
 
+@dressed
 def send_done(context: Value, *, channel_id: int, is_host_transfer: bool = False, name: str | None = None) -> Value:
-    """Wait until the transfer that `send` began is complete; gives a token.
+    """Wait until the transfer that `send` started is complete; returns a token.
 
     Raises: as xb.ops.send_done.
 
@@ -84,7 +84,7 @@ def send_sync(
     is_host_transfer: bool = False,
     name: str | None = None,
 ) -> Value:
-    """Pass `operand` on a channel and wait until that is done: a send and its send_done; gives the token.
+    """Send `operand` on a channel and wait until that is done: a send and its send_done; returns the token.
 
     Raises: as xb.ops.send.
 
@@ -115,7 +115,7 @@ def recv(
     is_host_transfer: bool = False,
     name: str | None = None,
 ) -> Value:
-    """Post a buffer for the value that a send passes on this channel, after `token` (a builder: a fresh one).
+    """Post a buffer for the value that a send transfers on this channel, after `token` (a builder: a new one).
 
     Raises: as xb.ops.recv.
 
@@ -126,7 +126,7 @@ def recv(
     Source: Operation Semantics, Recv.
     """
     return ops.recv(
-        _token(token),
+        _token_or_new(token),
         shape=shape,
         channel_id=channel_id,
         source_target_pairs=source_target_pairs,
@@ -135,8 +135,9 @@ def recv(
     )
 
 
+@dressed
 def recv_done(context: Value, *, channel_id: int, is_host_transfer: bool = False, name: str | None = None) -> Value:
-    """Wait for the value of the channel; gives it and a token.
+    """Wait for the value of the channel; returns it and a token.
 
     Raises: as xb.ops.recv_done.
 
@@ -161,7 +162,7 @@ def recv_sync(
     is_host_transfer: bool = False,
     name: str | None = None,
 ) -> Value:
-    """Wait for the value of a channel: a recv, its recv_done, and the data of that, which it gives.
+    """Wait for the value of a channel and return it: a recv and its recv_done.
 
     Raises: as xb.ops.recv; no_builder (BuildError) where neither builder nor token is given.
 
@@ -172,7 +173,7 @@ def recv_sync(
     Source: Operation Semantics, Recv.
     """
     posted = recv(
-        _token(token, builder),
+        _token_or_new(token, builder),
         shape,
         channel_id=channel_id,
         source_target_pairs=source_target_pairs,
@@ -184,7 +185,7 @@ def recv_sync(
 
 @dressed
 def infeed(token: Value | Builder, shape: AnyShape, infeed_config: str = "", *, name: str | None = None) -> Value:
-    """The next item of this device's infeed, and a token, as a tuple; after `token` (a builder: a fresh one).
+    """The next item of this device's infeed, and a token, as a tuple; after `token` (a builder: a new one).
 
     Raises: as xb.ops.infeed.
 
@@ -195,7 +196,7 @@ def infeed(token: Value | Builder, shape: AnyShape, infeed_config: str = "", *, 
 
     Source: Operation Semantics, Infeed; xla_builder.h, InfeedWithToken.
     """
-    return ops.infeed(_token(token), shape=shape, infeed_config=infeed_config, name=name)
+    return ops.infeed(_token_or_new(token), shape=shape, infeed_config=infeed_config, name=name)
 
 
 def infeed_data(token: Value | Builder, shape: AnyShape, infeed_config: str = "", *, name: str | None = None) -> Value:
@@ -221,9 +222,9 @@ def outfeed(
     *,
     name: str | None = None,
 ) -> Value:
-    """Append the operand, as one item, to this device's outfeed, after `token` (a fresh one where none is given).
+    """Append the operand, as one item, to this device's outfeed, after `token` (default: a new one).
 
-    `outfeed_shape` is the operand's where it is left out.
+    `outfeed_shape` defaults to the operand's.
     Raises: as xb.ops.outfeed.
 
     >>> import xbuild as xb
@@ -235,20 +236,20 @@ def outfeed(
     """
     return ops.outfeed(
         operand,
-        _token(token, known(operand).builder),
+        _token_or_new(token, require_value(operand).builder),
         outfeed_shape=shape_of(operand) if outfeed_shape is None else outfeed_shape,
         outfeed_config=outfeed_config,
         name=name,
     )
 
 
-def _token(token: Value | Builder | None, builder: Builder | None = None) -> Value:
+def _token_or_new(token: Value | Builder | None, builder: Builder | None = None) -> Value:
     """The given token, or a new one of the given builder."""
     if isinstance(token, Value):
         return token
     found = token if isinstance(token, Builder) else builder
     if found is None:
-        raise BuildError("no_builder", "neither a token nor a builder is given; pass builder=")
+        raise BuildError("no_builder", "pass a token or builder=")
     return ops.after_all((), builder=found)
 
 
@@ -264,9 +265,9 @@ def custom_call(
     name: str | None = None,
     **attributes: Any,
 ) -> Value:
-    """What the function that is registered for the target gives for the operands (one, or a list).
+    """The result of the function registered for the target, on the operands (one, or a list).
 
-    `shape` is that of the result, or a list for a tuple. `attributes` are the others of xb.ops.custom_call.
+    `shape` is that of the result, or a list for a tuple. `attributes` are further attributes of xb.ops.custom_call.
     Raises: as xb.ops.custom_call.
 
     >>> import xbuild as xb

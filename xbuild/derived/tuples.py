@@ -6,15 +6,14 @@ from typing import Any
 
 from .. import ops
 from ..core.builder import Builder, Value
-from .support.arguments import packed
-from .support.dressing import dressed
+from .support import dressed, pack_operands
 
 __all__ = ["add_dependency", "after_all", "create_token", "get_tuple_element", "optimization_barrier", "tuple_"]
 
 
 @dressed
 def tuple_(*elements: Any, builder: Builder | None = None, name: str | None = None) -> Value:
-    """The elements, or those of the one list that is given, as one value.
+    """The arguments, or the elements of a single list, as one tuple.
 
     Lists in the list become tuples in the tuple; numbers and arrays become constants of their own type.
     Raises: no_builder (BuildError) where no value is among them and `builder` is left out.
@@ -27,11 +26,11 @@ def tuple_(*elements: Any, builder: Builder | None = None, name: str | None = No
     Source: Operation Semantics, Tuple.
     """
     listed = elements[0] if len(elements) == 1 and isinstance(elements[0], tuple | list) else elements
-    return packed(tuple(listed), builder, name=name)
+    return pack_operands(tuple(listed), builder, name=name)
 
 
 def get_tuple_element(operand: Value, index: int, *, name: str | None = None) -> Value:
-    """The element of a tuple at a place that is known when the program is built; `operand[index]` is the same.
+    """The element of a tuple at an index that is fixed when the program is built; `operand[index]` is the same.
 
     Raises: not_tuple; index_out_of_range.
 
@@ -46,7 +45,7 @@ def get_tuple_element(operand: Value, index: int, *, name: str | None = None) ->
 
 
 def add_dependency(operand: Value, token: Value, *, name: str | None = None) -> Value:
-    """The operand itself, once what `token` comes after is done.
+    """The operand itself, once everything before `token` is done.
 
     Raises: as xb.ops.add_dependency.
 
@@ -62,7 +61,7 @@ def add_dependency(operand: Value, token: Value, *, name: str | None = None) -> 
 
 @dressed
 def after_all(*operands: Value, builder: Builder | None = None, name: str | None = None) -> Value:
-    """A token that comes after all of these, or of the one list that is given; without any, a fresh one.
+    """A token that comes after all arguments, or all elements of a single list; without any, a new one.
 
     Raises: token_expected; no_builder (BuildError) where there is no token and `builder` is left out.
 
@@ -78,7 +77,7 @@ def after_all(*operands: Value, builder: Builder | None = None, name: str | None
 
 
 def create_token(builder: Builder, *, name: str | None = None) -> Value:
-    """A fresh token: after_all of none.
+    """A new token: after_all without operands.
 
     >>> import xbuild as xb
     >>> xb.create_token(xb.Builder("b")).shape
@@ -91,7 +90,7 @@ def create_token(builder: Builder, *, name: str | None = None) -> Value:
 
 @dressed
 def optimization_barrier(operand: Any, *, builder: Builder | None = None, name: str | None = None) -> Value:
-    """The operand itself, a value or a list that becomes a tuple; a compiler moves nothing across it.
+    """The operand itself, a value or a list that becomes a tuple; a compiler must not move instructions across it.
 
     Raises: as xb.tuple_.
 
@@ -103,4 +102,4 @@ def optimization_barrier(operand: Any, *, builder: Builder | None = None, name: 
 
     Source: xla_builder.h, OptimizationBarrier.
     """
-    return ops.opt_barrier(packed(operand, builder), name=name)
+    return ops.opt_barrier(pack_operands(operand, builder), name=name)

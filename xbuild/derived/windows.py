@@ -14,8 +14,7 @@ from .. import ops
 from ..core.attributes import SourceTargetPairs, reader
 from ..core.builder import Value
 from ..core.graph import Computation
-from .support.arguments import as_list, as_values, dtype_of, known, operand_precisions, shape_of
-from .support.dressing import dressed
+from .support import as_list, as_values, dressed, dtype_of, operand_precisions, require_value, shape_of
 
 __all__ = ["conv", "conv_general_dilated", "conv_with_general_padding", "reduce_window", "select_and_scatter"]
 
@@ -38,10 +37,10 @@ def reduce_window(
     *,
     name: str | None = None,
 ) -> Value:
-    """The elements under each place of a sliding window, folded with `to_apply` from `init_values` on.
+    """The elements at each position of a sliding window, reduced with `to_apply`, starting from `init_values`.
 
     One operand or a list; init values that are numbers take their operand's element type. `padding` is "VALID" (none),
-    "SAME" (as many places as ceil(extent / stride)), or (low, high) for each dimension; strides are 1 where not given.
+    "SAME" (as many places as ceil(extent / stride)), or (low, high) for each dimension; strides are 1 by default.
     Raises: invalid_attribute; else as xb.ops.reduce_window.
 
     >>> import xbuild as xb
@@ -55,7 +54,7 @@ def reduce_window(
     """
     values, inits = as_list(operands), as_list(init_values)
     if len(inits) == len(values) and any(not isinstance(init, Value) for init in inits):
-        inits = as_values(inits, [dtype_of(value) for value in values], known(values[0]).builder)
+        inits = as_values(inits, [dtype_of(value) for value in values], require_value(values[0]).builder)
     base = array("operand", shape_of(values[0])).dims if values else ()
     window = _window(base, window_dimensions, window_strides, padding, base_dilations, window_dilations)
     return ops.reduce_window(tuple(values), tuple(inits), to_apply=to_apply, window=window, name=name)
@@ -119,7 +118,7 @@ def conv(
 
     Source: Operation Semantics, Conv.
     """
-    return _recorded(
+    return _record_convolution(
         lhs,
         rhs,
         None,
@@ -149,10 +148,10 @@ def conv_with_general_padding(
     *,
     name: str | None = None,
 ) -> Value:
-    """The convolution with padding, dilations and dimensions of one's own; `xb.conv_general_dilated` is another name.
+    """The convolution with explicit padding, dilations and dimensions; `xb.conv_general_dilated` is another name.
 
     `dimension_numbers` are letters such as "b01f_01io->b01f", and "bf01_oi01->bf01" (with as many digits as it takes)
-    where none are given; dilations of 1, and no reversal, likewise.
+    by default; by default, dilations are 1 and nothing is reversed.
     Raises: invalid_attribute; else as xb.ops.convolution.
 
     >>> import xbuild as xb
@@ -164,7 +163,7 @@ def conv_with_general_padding(
 
     Source: Operation Semantics, ConvWithGeneralPadding; xla_builder.h, ConvGeneralDilated.
     """
-    return _recorded(
+    return _record_convolution(
         lhs,
         rhs,
         dimension_numbers,
@@ -180,7 +179,7 @@ def conv_with_general_padding(
 conv_general_dilated = conv_with_general_padding
 
 
-def _recorded(
+def _record_convolution(
     lhs: Any,
     rhs: Any,
     dimension_numbers: ConvolutionDimensionNumbers | str | None,
@@ -195,8 +194,8 @@ def _recorded(
         numbers = ConvolutionDimensionNumbers.first(max(base.rank - 2, 0))
     else:
         numbers = _numbers(dimension_numbers)
-    extents = _chosen("lhs", base, numbers, numbers.input_spatial_dimensions)
-    sizes = _chosen("rhs", kernel, numbers, numbers.kernel_spatial_dimensions)
+    extents = _select_dims("lhs", base, numbers, numbers.input_spatial_dimensions)
+    sizes = _select_dims("rhs", kernel, numbers, numbers.kernel_spatial_dimensions)
     window = _window(extents, sizes, *lists, names=_KERNEL)
     precisions = operand_precisions(precision)
     return ops.convolution(
@@ -208,7 +207,7 @@ _LISTS = ("window_dimensions", "base_dilations", "window_dilations")
 _KERNEL = ("the kernel's spatial sizes", "lhs_dilation", "rhs_dilation")
 
 
-def _chosen(name: str, shape: Shape, numbers: ConvolutionDimensionNumbers, chosen: Dims) -> Dims:
+def _select_dims(name: str, shape: Shape, numbers: ConvolutionDimensionNumbers, chosen: Dims) -> Dims:
     """The extents of these dimensions; dimensions out of range are refused."""
     if len(chosen) + 2 != shape.rank or max(chosen, default=0) >= shape.rank:
         refuse(
@@ -232,7 +231,7 @@ def _window(
     """The window of these lists; SAME padding needs the extents over which the window slides."""
     word = padding.upper() if isinstance(padding, str) else None
     if word not in (None, "SAME", "VALID"):
-        refuse("invalid_attribute", f"padding={padding!r}; 'SAME', 'VALID' or (low, high) for each dimension is wanted")
+        refuse("invalid_attribute", f"padding={padding!r}: expected 'SAME', 'VALID' or (low, high) for each dimension")
     window = make_window(
         _dims(names[0], sizes) or (),
         _dims("window_strides", strides),

@@ -1,1 +1,1 @@
-"""Differentiation of programs: the table of rules, the walk over a program, and the derivatives made of them."""
+"""Derivatives of programs: the table of rules, the walk that applies them, reverse and forward mode."""

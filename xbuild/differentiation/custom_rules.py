@@ -1,4 +1,4 @@
-"""Rules of the user: the cotangents of the operands of a custom call, by its target."""
+"""The user's derivative rules of custom calls, by target."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _RULES: dict[str, Rule] = {}
 
 
 def custom_vjp(target: str) -> Callable[[Rule], Rule]:
-    """A decorator: the function gives the cotangents of the operands of each custom call of this target.
+    """Decorator: the function computes the operands' cotangents for custom calls of this target.
 
-    It is called as rule(ct, result, *operands) when a derivative is made, with values of the program that is recorded,
-    and returns a cotangent for each operand, of its shape, or None for zeros: one alone where there is one operand,
-    else a tuple. A later rule for the same target takes the place of an earlier one.
-    Raises, when a derivative is made: not_differentiable where the rule gives another number of cotangents, or other
-    shapes than the operands have.
+    It is called as rule(ct, result, *operands) when a derivative is built, with values of the program being recorded.
+    It returns a cotangent of each operand's shape, or None for zeros: a tuple, or the bare cotangent if the call has
+    one operand. A later rule for the same target replaces an earlier one.
+    Raises, when a derivative is built: not_differentiable if the rule returns a different number of cotangents, or
+    shapes that differ from those of the operands.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate
@@ -40,7 +40,7 @@ def custom_vjp(target: str) -> Callable[[Rule], Rule]:
     Source: JAX, jax.custom_vjp.
     """
     if not isinstance(target, str):
-        raise TypeError(f"custom_vjp: {target!r} is no target; a string is wanted, as custom_call has it")
+        raise TypeError(f"custom_vjp: the target is {target!r}; pass the custom call's target, a string")
 
     def register(rule: Rule) -> Rule:
         _RULES[target] = rule
@@ -49,32 +49,31 @@ def custom_vjp(target: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def rule_of(target: str) -> Callable[[Pullback, Sequence[Value]], Sequence[Any]] | None:
-    """The rule of a target, on what rules of ops are given; None where there is none."""
+def find_custom_rule(target: str) -> Callable[[Pullback, Sequence[Value]], Sequence[Any]] | None:
+    """The rule of a target, with the arguments of an op's rule; None if the user registered none."""
     rule = _RULES.get(target)
-    return None if rule is None else lambda back, operands: _cotangents(rule, back, operands)
+    return None if rule is None else lambda back, operands: _apply_custom_rule(rule, back, operands)
 
 
-def _cotangents(rule: Rule, back: Pullback, operands: Sequence[Value]) -> Sequence[Any]:
-    given = rule(back.ct, back.result, *operands)
-    found = (given,) if len(operands) == 1 and not isinstance(given, tuple | list) else given
-    if not isinstance(found, tuple | list) or len(found) != len(operands):
-        number = len(found) if isinstance(found, tuple | list) else 1
+def _apply_custom_rule(rule: Rule, back: Pullback, operands: Sequence[Value]) -> Sequence[Any]:
+    returned = rule(back.ct, back.result, *operands)
+    cotangents = (returned,) if len(operands) == 1 and not isinstance(returned, tuple | list) else returned
+    if not isinstance(cotangents, tuple | list) or len(cotangents) != len(operands):
+        number = len(cotangents) if isinstance(cotangents, tuple | list) else 1
         refuse_derivative(
-            f"its custom_vjp gives {number} cotangents, and {len(operands)} are wanted: one, or None, for each operand"
+            f"its custom_vjp returned {number} cotangents for {len(operands)} operands; return one, or None, for each"
         )
-    for n, (each, operand) in enumerate(zip(found, operands, strict=True)):
-        _check(n, each, operand)
-    return found
+    for n, (cotangent, operand) in enumerate(zip(cotangents, operands, strict=True)):
+        _check_cotangent(n, cotangent, operand)
+    return cotangents
 
 
-def _check(n: int, cotangent: Any, operand: Value) -> None:
+def _check_cotangent(n: int, cotangent: Any, operand: Value) -> None:
     if cotangent is None or not isinstance(operand.shape, Shape):
         return
     if not isinstance(cotangent, Value):
-        raise BuildError(
-            "invalid_operand", f"custom_vjp: cotangent {n} is {cotangent!r}, and a value or None is wanted"
-        )
+        raise BuildError("invalid_operand", f"custom_vjp: expected a value or None as cotangent {n}, got {cotangent!r}")
     if not isinstance(cotangent.shape, Shape) or cotangent.shape.dims != operand.shape.dims:
-        given, wanted = cotangent.shape, operand.shape
-        refuse_derivative(f"its custom_vjp gives a cotangent {given} for operand {n}, which is {wanted}")
+        refuse_derivative(
+            f"its custom_vjp returned a cotangent of shape {cotangent.shape} for operand {n}, which is {operand.shape}"
+        )

@@ -1,4 +1,4 @@
-"""Loops without the elements of their state that nothing needs: no result, no test, no effect, no other element."""
+"""Dead code: instructions that nothing needs, and elements of a loop's state that nothing needs."""
 
 from __future__ import annotations
 
@@ -11,162 +11,154 @@ from shape_inference import TupleShape
 
 from ..core.graph import Computation, Instruction
 from ..core.op import OPS
-from ..editing.dead import needed_by
 from ..properties.effects import has_effect
+from ..properties.order import live_instructions
+from ..properties.rewriting import rewired
 
 
-def live(instructions: Iterable[Instruction], root: Instruction, is_left_out: Any = None) -> set[Instruction]:
-    """What the root, a parameter or an effect needs, but for effects that may be left out."""
-    stack = [root]
-    for each in instructions:
-        if each.opcode == "parameter" or (has_effect(each) and not (is_left_out and is_left_out(each))):
-            stack.append(each)
-    return needed_by(stack)
+def find_live(instructions: Iterable[Instruction], root: Instruction, is_left_out: Any = None) -> set[Instruction]:
+    """Find what the root and effects need, and the parameters; effects for which `is_left_out` holds do not count."""
+
+    def is_kept(instruction: Instruction) -> bool:
+        return instruction.opcode == "parameter" or (
+            has_effect(instruction) and not (is_left_out and is_left_out(instruction))
+        )
+
+    return live_instructions(instructions, root, is_kept=is_kept)
 
 
-def lean(name: str, instructions: Sequence[Instruction], root: Instruction, is_left_out: Any = None) -> Computation:
-    """The computation of what is needed, its loops with what is needed of their states."""
+def prune(name: str, instructions: Sequence[Instruction], root: Instruction, is_left_out: Any = None) -> Computation:
+    """The computation of the needed instructions, whose loops carry only needed elements."""
     while True:
-        kept = live(instructions, root, is_left_out)
-        instructions = [each for each in instructions if each in kept]
-        loops = _with_dead_elements(instructions, root)
+        kept = find_live(instructions, root, is_left_out)
+        instructions = [instruction for instruction in instructions if instruction in kept]
+        loops = _find_dead_elements(instructions, root)
         if not loops:
             return Computation(name, instructions, root)
-        instructions, root = _rewritten(instructions, root, loops)
+        instructions, root = _shrink_loops(instructions, root, loops)
 
 
-def _elements(computation: Computation) -> dict[Instruction, int] | None:
-    """The elements of the one parameter by the instructions that take them; None where it is used as a whole."""
+def _elements_read(computation: Computation) -> dict[Instruction, int] | None:
+    """The instructions that read an element of the one parameter, with its index; None if it has other users."""
     (parameter,) = computation.parameters
-    found = {}
-    for each in computation.instructions:
-        if parameter in each.operands:
-            if each.opcode != "get_tuple_element":
+    indices = {}
+    for instruction in computation.instructions:
+        if parameter in instruction.operands:
+            if instruction.opcode != "get_tuple_element":
                 return None
-            found[each] = each.attributes.index
-    return None if computation.root is parameter else found
+            indices[instruction] = instruction.attributes.index
+    return None if computation.root is parameter else indices
 
 
-def _with_dead_elements(instructions: Sequence[Instruction], root: Instruction) -> dict[Instruction, list[int]]:
-    """The loops that have elements that nothing needs, each with those that something does."""
-    found = {}
-    for each in instructions:
-        needed = _needed(each, instructions, root) if each.opcode == "while" else None
+def _find_dead_elements(instructions: Sequence[Instruction], root: Instruction) -> dict[Instruction, list[int]]:
+    """Find loops with elements that nothing needs; maps each to the indices of the needed ones."""
+    indices = {}
+    for instruction in instructions:
+        needed = _needed_elements(instruction, instructions, root) if instruction.opcode == "while" else None
         if needed is not None:
-            found[each] = needed
-    return found
+            indices[instruction] = needed
+    return indices
 
 
-def _needed(loop: Instruction, instructions: Sequence[Instruction], root: Instruction) -> list[int] | None:
-    """The elements of a loop's state that something needs; None where all of them are, or it cannot be told."""
+def _needed_elements(loop: Instruction, instructions: Sequence[Instruction], root: Instruction) -> list[int] | None:
+    """The indices of a loop's state that something needs; None if all are needed or the uses are unknown."""
     body, test = loop.attributes.body, loop.attributes.condition
     if not isinstance(loop.shape, TupleShape) or body.root.opcode != "tuple" or loop is root:
         return None
-    in_body, in_test = _elements(body), _elements(test)
-    users = [each for each in instructions if loop in each.operands or loop in each.control]
-    if in_body is None or in_test is None or any(each.opcode != "get_tuple_element" for each in users):
+    in_body, in_test = _elements_read(body), _elements_read(test)
+    users = [instruction for instruction in instructions if loop in instruction.operands or loop in instruction.control]
+    if in_body is None or in_test is None or any(instruction.opcode != "get_tuple_element" for instruction in users):
         return None
-    needed = {each.attributes.index for each in users} | set(in_test.values())
-    needed |= _read([each for each in body.instructions if has_effect(each)], in_body)
+    needed = {instruction.attributes.index for instruction in users} | set(in_test.values())
+    needed |= _elements_behind([instruction for instruction in body.instructions if has_effect(instruction)], in_body)
     while True:
-        more = needed | _read([body.root.operands[n] for n in needed], in_body)
+        more = needed | _elements_behind([body.root.operands[n] for n in needed], in_body)
         if more == needed:
             return sorted(needed) if len(needed) < len(loop.shape) else None
         needed = more
 
 
-def _read(values: Iterable[Instruction], elements: dict[Instruction, int]) -> set[int]:
-    """The elements that values are computed from."""
-    stack, seen, found = list(values), set(), set()
+def _elements_behind(values: Iterable[Instruction], elements: dict[Instruction, int]) -> set[int]:
+    """The indices of the elements from which values are computed."""
+    stack, seen, indices = list(values), set(), set()
     while stack:
-        each = stack.pop()
-        if each in elements:
-            found.add(elements[each])
-        elif each not in seen:
-            seen.add(each)
-            stack += [*each.operands, *each.control]
-    return found
+        instruction = stack.pop()
+        if instruction in elements:
+            indices.add(elements[instruction])
+        elif instruction not in seen:
+            seen.add(instruction)
+            stack += [*instruction.operands, *instruction.control]
+    return indices
 
 
 @frozen
-class _Fewer:
-    """A state of which some elements are kept."""
+class _SmallerState:
+    """A loop state of which some elements are kept."""
 
     kept: list[int]
     shape: TupleShape
 
     def computation(self, computation: Computation, is_body: bool) -> Computation:
-        """A body or a test on the smaller state."""
+        """A loop body or condition on the smaller state."""
         now: dict[Instruction, Instruction] = {}
         root = computation.root
-        found = []
-        needed = live(computation.instructions, self._tuple(root) if is_body else root)
-        for each in computation.instructions:
-            if each is root or each in needed:
-                version = self._tuple(each) if each is root and is_body else each
-                now[each] = self._rewired(version, now)
-                found.append(now[each])
-        return Computation(computation.name, found, now[root])
+        instructions = []
+        needed = find_live(computation.instructions, self._tuple(root) if is_body else root)
+        for instruction in computation.instructions:
+            if instruction is root or instruction in needed:
+                version = self._tuple(instruction) if instruction is root and is_body else instruction
+                now[instruction] = self._rewire(version, now)
+                instructions.append(now[instruction])
+        return Computation(computation.name, instructions, now[root])
 
     def _tuple(self, root: Instruction) -> Instruction:
         operands = tuple([root.operands[n] for n in self.kept])
         return evolve(root, operands=operands, shape=self.shape, segments=(len(operands),))
 
-    def _rewired(self, each: Instruction, now: dict[Instruction, Instruction]) -> Instruction:
-        if each.opcode == "parameter":
+    def _rewire(self, instruction: Instruction, now: dict[Instruction, Instruction]) -> Instruction:
+        if instruction.opcode == "parameter":
             record = OPS["parameter"].read({"number": 0, "shape": self.shape})
-            return evolve(each, shape=self.shape, attributes=record)
-        made = rewired(each, now)
-        if each.opcode == "get_tuple_element" and each.operands[0].opcode == "parameter":
-            return self.element(made)
-        return made
+            return evolve(instruction, shape=self.shape, attributes=record)
+        rewritten = rewired(instruction, now)
+        if instruction.opcode == "get_tuple_element" and instruction.operands[0].opcode == "parameter":
+            return self.element(rewritten)
+        return rewritten
 
-    def element(self, each: Instruction) -> Instruction:
-        """An element under its new number."""
-        index = self.kept.index(each.attributes.index)
-        return evolve(each, attributes=OPS["get_tuple_element"].read({"index": index}))
-
-
-def rewired(each: Instruction, now: dict[Instruction, Instruction]) -> Instruction:
-    """An instruction on what its operands have become."""
-    operands = tuple([now.get(operand, operand) for operand in each.operands])
-    control = tuple([now.get(before, before) for before in each.control])
-    return (
-        each
-        if operands == each.operands and control == each.control
-        else evolve(each, operands=operands, control=control)
-    )
+    def element(self, instruction: Instruction) -> Instruction:
+        """A get_tuple_element with its new index."""
+        index = self.kept.index(instruction.attributes.index)
+        return evolve(instruction, attributes=OPS["get_tuple_element"].read({"index": index}))
 
 
-def _rewritten(
+def _shrink_loops(
     instructions: Sequence[Instruction], root: Instruction, loops: dict[Instruction, list[int]]
 ) -> tuple[list[Instruction], Instruction]:
-    """The instructions with smaller states in these loops."""
+    """The instructions with smaller states in these loops, and the new root."""
     now: dict[Instruction, Instruction] = {}
-    fewer: dict[Instruction, _Fewer] = {}
-    found: list[Instruction] = []
-    for each in instructions:
-        made = rewired(each, now)
-        if each in loops:
-            kept = loops[each]
-            smaller = fewer[each] = _Fewer(kept, TupleShape(each.shape.elements[n] for n in kept))  # type: ignore[union-attr]
-            init = _state(made.operands[0], smaller, found)
+    fewer: dict[Instruction, _SmallerState] = {}
+    shrunk: list[Instruction] = []
+    for instruction in instructions:
+        rewritten = rewired(instruction, now)
+        if instruction in loops:
+            kept = loops[instruction]
+            smaller = fewer[instruction] = _SmallerState(kept, TupleShape(instruction.shape.elements[n] for n in kept))  # type: ignore[union-attr]
+            init = _shrink_init(rewritten.operands[0], smaller, shrunk)
             attributes = evolve(
-                each.attributes,
-                condition=smaller.computation(each.attributes.condition, False),
-                body=smaller.computation(each.attributes.body, True),
+                instruction.attributes,
+                condition=smaller.computation(instruction.attributes.condition, False),
+                body=smaller.computation(instruction.attributes.body, True),
             )
-            made = evolve(made, operands=(init,), shape=smaller.shape, attributes=attributes)
-        elif each.opcode == "get_tuple_element" and each.operands[0] in fewer:
-            made = fewer[each.operands[0]].element(made)
-        if made is not each:
-            now[each] = made
-        found.append(made)
-    return found, now.get(root, root)
+            rewritten = evolve(rewritten, operands=(init,), shape=smaller.shape, attributes=attributes)
+        elif instruction.opcode == "get_tuple_element" and instruction.operands[0] in fewer:
+            rewritten = fewer[instruction.operands[0]].element(rewritten)
+        if rewritten is not instruction:
+            now[instruction] = rewritten
+        shrunk.append(rewritten)
+    return shrunk, now.get(root, root)
 
 
-def _state(init: Instruction, smaller: _Fewer, found: list[Instruction]) -> Instruction:
-    """The elements of an init value that are kept, as a tuple."""
+def _shrink_init(init: Instruction, smaller: _SmallerState, instructions: list[Instruction]) -> Instruction:
+    """The kept elements of an init value, as a tuple."""
     if init.opcode == "tuple":
         operands = [init.operands[n] for n in smaller.kept]
     else:
@@ -175,8 +167,10 @@ def _state(init: Instruction, smaller: _Fewer, found: list[Instruction]) -> Inst
             record = OPS["get_tuple_element"].read({"index": n})
             shape = init.shape.elements[n]  # type: ignore[union-attr]
             operands.append(Instruction("get_tuple_element", f"{init.name}.{n}", shape, (init,), None, record))
-        found += operands
-    made = Instruction("tuple", f"{init.name}.kept", smaller.shape, tuple(operands), (len(operands),), None, init.where)
-    made = evolve(made, annotations=init.annotations)
-    found.append(made)
-    return made
+        instructions += operands
+    packed = Instruction(
+        "tuple", f"{init.name}.kept", smaller.shape, tuple(operands), (len(operands),), None, init.where
+    )
+    packed = evolve(packed, annotations=init.annotations)
+    instructions.append(packed)
+    return packed

@@ -1,89 +1,62 @@
-"""Trees of leaves in the form of a shape: cotangents with None where there is none, and what may vary."""
+"""Trees in the form of a shape: cotangents, with None for leaves without one, and which leaves may vary."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from shape_inference import AnyShape, Shape, TupleShape
+from attrs import frozen
 
-Path = tuple[int, ...]
-
-
-def is_differentiable(shape: AnyShape) -> bool:
-    """Whether it is the shape of an array of floats or complex numbers."""
-    return isinstance(shape, Shape) and shape.dtype.kind in ("float", "complex")
-
-
-def of_shape(shape: AnyShape, leaf: Callable[[AnyShape], Any]) -> Any:
-    """The tree of a shape, made leaf by leaf."""
-    if isinstance(shape, TupleShape):
-        return tuple([of_shape(each, leaf) for each in shape.elements])
-    return leaf(shape)
+from shape_inference import AnyShape
+from shape_inference.trees import Path as Path
+from shape_inference.trees import at as at
+from shape_inference.trees import fill as fill
+from shape_inference.trees import flatten as flatten
+from shape_inference.trees import map_leaves as map_leaves
+from shape_inference.trees import map_paths as map_paths
+from shape_inference.trees import paths as paths
+from shape_inference.types import is_differentiable as is_differentiable
 
 
-def differentiable(shape: AnyShape) -> Any:
+@frozen
+class Bits:
+    """The leaf of integers that hold bits of varying floats; the lowest `mantissa` bits come from a mantissa.
+
+    Integers have no cotangent, so such a leaf does not count as varying; a float made from such bits does.
+    """
+
+    mantissa: int
+
+    def __bool__(self) -> bool:
+        return False
+
+
+def differentiable_leaves(shape: AnyShape) -> Any:
     """True at each leaf of floats or complex numbers."""
-    return of_shape(shape, is_differentiable)
+    return map_leaves(is_differentiable, shape)
 
 
-def of_paths(shape: AnyShape, leaf: Callable[[Path], Any], before: Path = ()) -> Any:
-    """The tree of a shape, made from the path of each leaf."""
-    if isinstance(shape, TupleShape):
-        return tuple([of_paths(each, leaf, (*before, n)) for n, each in enumerate(shape.elements)])
-    return leaf(before)
+def map_shapes(shapes: Iterable[AnyShape], leaf: Callable[[int, Path], Any]) -> tuple[Any, ...]:
+    """Trees for several shapes; `leaf` receives the number of the shape and the path of the leaf."""
+    return map_paths(lambda path, _: leaf(path[0], path[1:]), (*shapes,))  # type: ignore[no-any-return]
 
 
-def of_several(shapes: Iterable[AnyShape], leaf: Callable[[int, Path], Any]) -> tuple[Any, ...]:
-    """The trees of several shapes, made from the number of the shape and the path of each leaf."""
-    return tuple([of_paths(shape, functools.partial(leaf, n)) for n, shape in enumerate(shapes)])
-
-
-def constant(shape: AnyShape, value: Any) -> Any:
-    """The same at each leaf."""
-    return of_shape(shape, lambda leaf: value)
-
-
-def any_of(tree: Any) -> bool:
-    """Whether one leaf is something other than False and None."""
-    return any(map(any_of, tree)) if isinstance(tree, tuple | list) else tree is not None and tree is not False
-
-
-def mapped(function: Callable[..., Any], *trees: Any) -> Any:
-    """The tree of the results of a function on the leaves of trees of one form."""
-    if isinstance(trees[0], tuple | list):
-        return tuple([mapped(function, *each) for each in zip(*trees, strict=True)])
-    return function(*trees)
-
-
-def joined(a: Any, b: Any) -> Any:
-    """True where one of two trees is."""
-    return mapped(lambda x, y: x or y, a, b)
-
-
-def paths(shape: AnyShape, before: Path = ()) -> Iterator[tuple[Path, AnyShape]]:
-    """Each leaf of a shape with the indices that lead to it."""
-    if isinstance(shape, TupleShape):
-        for n, each in enumerate(shape.elements):
-            yield from paths(each, (*before, n))
-    else:
-        yield before, shape
-
-
-def at(tree: Any, path: Path) -> Any:
-    """The leaf at the end of a path; None where the tree ends in None before."""
-    for index in path:
-        if tree is None:
-            return None
-        tree = tree[index]
-    return tree
-
-
-def leaves_of(tree: Any) -> Iterator[Any]:
-    """The leaves of a tree, in order."""
+def has_any(tree: Any) -> bool:
+    """Whether any leaf is something other than False, None or bits."""
     if isinstance(tree, tuple | list):
-        for each in tree:
-            yield from leaves_of(each)
-    else:
-        yield tree
+        return any(map(has_any, tree))
+    return tree is not None and tree is not False and not isinstance(tree, Bits)
+
+
+def join(a: Any, b: Any) -> Any:
+    """True at leaves where either tree is True; otherwise the bits that either holds."""
+    return map_leaves(_join_leaves, a, b)
+
+
+def _join_leaves(a: Any, b: Any) -> Any:
+    return max((leaf for leaf in (a, b) if isinstance(leaf, Bits)), key=lambda leaf: leaf.mantissa, default=a or b)
+
+
+def expand(tree: Any, shape: AnyShape) -> Any:
+    """A tree of cotangents expanded to all leaves, with None for leaves without one."""
+    return map_paths(lambda path, _: at(tree, path), shape)

@@ -9,11 +9,10 @@ from attrs import evolve
 
 from ..core.graph import Computation, Instruction, Module
 from ..properties.structure import Structure, structure_of
-from .programs import Program, applied
-from .rebuild import Unchanged, called_by, callees_first, rebuilt
+from .rebuild import Program, Unchanged, apply_edit, called_by, callees_first, rebuild_module
 
 
-class _Named(Unchanged):
+class _Renamed(Unchanged):
     """A computation with its instructions reordered and renamed."""
 
     def __init__(self, computation: Computation, order: tuple[Instruction, ...], count: Iterator[int]) -> None:
@@ -21,15 +20,15 @@ class _Named(Unchanged):
         self.instructions = order
         self.names = {each: f"{each.opcode.replace('_', '-')}.{next(count)}" for each in order}
 
-    def now(self, key: Instruction) -> Instruction:
+    def current(self, key: Instruction) -> Instruction:
         return evolve(key, name=self.names[key])
 
 
 def canonical(program: Program) -> Program:
-    """The program with names and an order that depend on its structure alone.
+    """The program with names and an order that depend only on its structure.
 
     Instructions are named `opcode.N`, the entry `main`, other computations `computation.N`. A schedule keeps its order.
-    Programs of one structure (see `same_structure`) get the same names in the same order.
+    Programs of equal structure (see `same_structure`) get the same names in the same order.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY e { x = f32[2] parameter(0) b = negate(x) a = tanh(x) ROOT c = add(a, b) }")
@@ -41,16 +40,16 @@ def canonical(program: Program) -> Program:
       ROOT add.4 = f32[2] add(tanh.2, negate.3)
     }
     """
-    return applied(_named, program)
+    return apply_edit(_rename_all, program)
 
 
-def _named(module: Module) -> Module:
+def _rename_all(module: Module) -> Module:
     structure = structure_of(module)
     count = itertools.count(1)
     called = _callers_first(module, structure)
-    revisions = {each: _Named(each, structure.order(each), count) for each in called}
+    revisions = {each: _Renamed(each, structure.order(each), count) for each in called}
     names = {each: f"computation.{n}" for n, each in enumerate(called)} | {module.entry: "main"}
-    renamed = rebuilt(module, revisions, names=names)
+    renamed = rebuild_module(module, revisions, names=names)
     place = {name: n for n, name in enumerate(names.values())}
     ordered = sorted(renamed.computations, key=lambda each: place[each.name], reverse=True)
     return evolve(renamed, computations=ordered)

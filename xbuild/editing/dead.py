@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ..core.graph import Computation, Instruction, Module
 from ..properties.effects import has_effect
-from .programs import Program, applied
-from .rebuild import Unchanged, rebuilt
+from ..properties.order import live_instructions
+from .rebuild import Program, Unchanged, apply_edit, rebuild_module
 
 
-class _Kept(Unchanged):
+class _LiveOnly(Unchanged):
     """A computation without its dead instructions."""
 
     def __init__(self, computation: Computation, kept: set[Instruction]) -> None:
@@ -22,9 +22,9 @@ class _Kept(Unchanged):
 
 
 def eliminate_dead_code(program: Program) -> Program:
-    """The program without the instructions on which neither the root of their computation nor a side effect depends.
+    """The program without instructions on which neither the root of their computation nor a side effect depends.
 
-    Kept are instructions with side effects (communication with devices or the host, custom calls with side effects,
+    It keeps instructions with side effects (communication with devices or the host, custom calls with side effects,
     updates of a random state, calls of such instructions), control predecessors of kept instructions, and all
     parameters, so that no signature changes. Computations that the entry does not call are removed. A program without
     dead code is returned as the same object.
@@ -36,34 +36,20 @@ def eliminate_dead_code(program: Program) -> Program:
 
     Source: hlo_dce.h, HloDCE.
     """
-    return applied(_lean, program)
+    return apply_edit(_remove_dead, program)
 
 
-def _lean(module: Module) -> Module:
+def _remove_dead(module: Module) -> Module:
     called = module.entry.reachable()
     revisions = {}
     for computation in called:
-        kept = live(computation)
+        kept = live_instructions(computation.instructions, computation.root, is_kept=_is_kept)
         if len(kept) < len(computation.instructions):
-            revisions[computation] = _Kept(computation, kept)
+            revisions[computation] = _LiveOnly(computation, kept)
     if not revisions and len(called) == len(module.computations):
         return module
-    return rebuilt(module, revisions, only_called=True)
+    return rebuild_module(module, revisions, only_called=True)
 
 
-def live(computation: Computation) -> set[Instruction]:
-    """The parameters and the instructions on which the root or a side effect depends."""
-    kept = (each for each in computation.instructions if each.opcode == "parameter" or has_effect(each))
-    return needed_by([computation.root, *kept])
-
-
-def needed_by(instructions: Iterable[Instruction]) -> set[Instruction]:
-    """These instructions, and all on which they depend."""
-    stack, found = [*instructions], set[Instruction]()
-    while stack:
-        each = stack.pop()
-        if each not in found:
-            found.add(each)
-            stack += each.operands
-            stack += each.control
-    return found
+def _is_kept(instruction: Instruction) -> bool:
+    return instruction.opcode == "parameter" or has_effect(instruction)

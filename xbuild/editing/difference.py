@@ -1,13 +1,21 @@
-"""Difference of two programs: matched instructions with their changes, added and removed instructions."""
+"""Difference of two programs: instructions matched by name, structure and neighbours; changed, added, removed.
+
+Sections:
+
+    Matching of instructions
+    Difference of two programs
+    Report
+"""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import Factory, define, frozen
 
 from shape_inference import compatible
 from shape_inference.elided import ElidedArray
@@ -15,10 +23,157 @@ from shape_inference.elided import ElidedArray
 from ..core.diagnostics import describe, operand_labels
 from ..core.graph import Computation, Instruction, Module
 from ..core.op import OPS
-from ..properties.structure import UNSEEN, UNSEEN_IN_HEADER, Structure
-from ..text.spelling.literals import literal_text
-from .matching import Pairs, match
-from .programs import module_of
+from ..core.report_text import MORE, folded, more_text
+from ..properties.order import users_of
+from ..properties.structure import UNSEEN, UNSEEN_IN_HEADER, Structure, meant_values
+from ..text.literals import literal_text
+from .rebuild import module_of
+
+# ----------------------------------------------------------------------------
+# Matching of instructions
+#
+# By name, then by structure, then by matched neighbours.
+
+_COUNTED = re.compile(r".*\.\d+")
+
+
+@define(eq=False)
+class Pairs:
+    """Pairs of instructions of two computations; each instruction is in at most one pair."""
+
+    before: Computation
+    after: Computation
+    new: dict[Instruction, Instruction] = Factory(dict)
+    old: dict[Instruction, Instruction] = Factory(dict)
+
+    def add(self, a: Instruction, b: Instruction) -> bool:
+        if a in self.new or b in self.old:
+            return False
+        self.new[a], self.old[b] = b, a
+        return True
+
+    def rest(self) -> tuple[list[Instruction], list[Instruction]]:
+        """The instructions of either computation that are in no pair."""
+        return (
+            [each for each in self.before.instructions if each not in self.new],
+            [each for each in self.after.instructions if each not in self.old],
+        )
+
+    def alike(self, key: Callable[[Instruction], Hashable]) -> None:
+        """Pair unpaired instructions of equal keys in order; a key of None excludes an instruction."""
+        rest = self.rest()
+        if not all(rest):
+            return
+        olds, news = (_by(key, each) for each in rest)
+        for value, group in olds.items():
+            for a, b in zip(group, news.get(value, ()), strict=False):
+                self.add(a, b)
+
+    def spread(self, *, to_users: bool) -> None:
+        """Pair neighbours of pairs with equal opcodes: operands at the same index, and users that are unambiguous."""
+        if not all(self.rest()):
+            return
+        users = [users_of(side) for side in (self.before, self.after)] if to_users else [{}, {}]
+        stack = list(self.new.items())
+        while stack:
+            a, b = stack.pop()
+            found = [(x, y) for x, y in zip(a.operands, b.operands, strict=False) if x.opcode == y.opcode]
+            olds = _by(_opcode, (each for each in users[0].get(a, ()) if each not in self.new))
+            news = _by(_opcode, (each for each in users[1].get(b, ()) if each not in self.old))
+            found += [(x[0], news[opcode][0]) for opcode, x in olds.items() if len(x) == len(news.get(opcode, ())) == 1]
+            stack += [(x, y) for x, y in found if self.add(x, y)]
+
+
+def _opcode(instruction: Instruction) -> str:
+    return instruction.opcode
+
+
+def _by(
+    key: Callable[[Instruction], Hashable], instructions: Iterable[Instruction]
+) -> dict[Hashable, list[Instruction]]:
+    found: dict[Hashable, list[Instruction]] = {}
+    for each in instructions:
+        value = key(each)
+        if value is not None:
+            found.setdefault(value, []).append(each)
+    return found
+
+
+def match(before: Computation, after: Computation, structures: tuple[Structure, Structure]) -> Pairs:
+    """The pairs of two computations, in canonical order where their structures are equal.
+
+    Otherwise instructions are paired by name. Where the structure shows that names were renumbered (`add.2` is now
+    `add.3`, and another instruction was `add.3`), they are paired by structure, then by names without a number.
+    """
+    pairs = Pairs(before, after)
+    if structures[0].of(before) == structures[1].of(after):
+        for a, b in zip(structures[0].order(before), structures[1].order(after), strict=True):
+            pairs.add(a, b)
+        return pairs
+    numbers: dict[Hashable, int] = {}
+    made = {**_value_numbers(before, structures[0], numbers), **_value_numbers(after, structures[1], numbers)}
+    unique = _unique(before, made), _unique(after, made)
+    if not _is_renumbered(before, after, unique):
+        pairs.alike(lambda each: each.name)
+    pairs.alike(lambda each: each.attributes.number if each.opcode == "parameter" else None)
+    for value, a in unique[0].items():
+        if value in unique[1]:
+            pairs.add(a, unique[1][value])
+    pairs.spread(to_users=False)
+    pairs.alike(lambda each: (each.name, made[each]))
+    pairs.alike(made.__getitem__)
+    pairs.alike(lambda each: None if _COUNTED.fullmatch(each.name) else each.name)
+    if before.root.opcode == after.root.opcode:
+        pairs.add(before.root, after.root)
+    pairs.spread(to_users=True)
+    pairs.alike(lambda each: (each.name, each.opcode))
+    pairs.spread(to_users=True)
+    return pairs
+
+
+def _value_numbers(
+    computation: Computation, structure: Structure, numbers: dict[Hashable, int]
+) -> dict[Instruction, int]:
+    """A number for each instruction; instructions of equal ops on operands of equal numbers have the same number."""
+    labels = structure.labels(computation)
+    found: dict[Instruction, int] = {}
+    for each in computation.instructions:
+        operands = tuple([found.get(before, -1) for before in each.operands])
+        control = tuple(sorted({found.get(before, -1) for before in each.control}))
+        found[each] = numbers.setdefault((labels[each], operands, control), len(numbers))
+    return found
+
+
+def _unique(computation: Computation, made: dict[Instruction, int]) -> dict[int, Instruction]:
+    """The instructions whose number no other instruction of the computation has."""
+    groups: dict[int, list[Instruction]] = {}
+    for each in computation.instructions:
+        groups.setdefault(made[each], []).append(each)
+    return {value: group[0] for value, group in groups.items() if len(group) == 1}
+
+
+def _is_renumbered(
+    before: Computation, after: Computation, unique: tuple[dict[int, Instruction], dict[int, Instruction]]
+) -> bool:
+    """Whether names were renumbered: a structurally unique instruction has a name that another one had before.
+
+    Renumbering changes all later names too, so a later unique instruction with an unchanged name disproves it.
+    """
+    olds, news = ({each.name for each in side.instructions} for side in (before, after))
+    found = False
+    for value, b in unique[1].items():
+        a = unique[0].get(value)
+        if a is not None and _COUNTED.fullmatch(a.name) and b.opcode not in ("parameter", "constant"):
+            if found and a.name == b.name:
+                return False
+            found = found or (a.name != b.name and (a.name in news or b.name in olds))
+    return found
+
+
+# ----------------------------------------------------------------------------
+# Difference of two programs
+#
+# Matched instructions with their changes, added and removed instructions.
 
 _SHOWN = 16  # elements of a literal that are printed
 
@@ -79,20 +234,21 @@ class Diff:
 
     def to_dict(self) -> dict[str, Any]:
         """The difference as plain data, for JSON."""
-        from .difference_text import as_dict
 
         return as_dict(self)
 
-    def __str__(self) -> str:
-        from .difference_text import as_lines
+    def report(self, *, all: bool = False) -> str:
+        """The report as text; `all` shows the rows that str() folds after ten."""
+        return "\n".join(as_lines(self, all=all))
 
-        return "\n".join(as_lines(self))
+    def __str__(self) -> str:
+        return self.report()
 
 
 def diff(before: Module | Computation, after: Module | Computation) -> Diff:
     """The difference of two programs: for each computation the changed, added and removed instructions.
 
-    Computations and instructions are matched by name, or by structure where names do not match. Layouts, metadata and
+    Computations and instructions are matched by name, or by structure if names do not match. Layouts, metadata and
     the spelling of literals and groups are not compared.
 
     >>> import xbuild as xb
@@ -100,6 +256,7 @@ def diff(before: Module | Computation, after: Module | Computation) -> Diff:
     >>> with xb.edit(before) as editor:
     ...     editor.replace_operand("z", "rhs", "y")
     >>> print(xb.diff(before, editor.result))
+    different: 1 instruction changed
     main: 3 matched, 1 changed
       ~ z = f32[2] add(y, y)
           operand rhs: x -> y
@@ -184,7 +341,7 @@ class _Comparison:
     def _row(self, old: Computation, new: Computation) -> ComputationDiff:
         pairs = self.pairs[old]
         removed, added = pairs.rest()
-        moved = _moved(pairs)
+        moved = _find_moved(pairs)
         changed = []
         for each in new.instructions:
             if each in pairs.old:
@@ -214,7 +371,7 @@ class _Comparison:
     def _of_attributes(self, old: Instruction, new: Instruction) -> Iterator[Change]:
         if old.attributes is new.attributes:
             return
-        before, after = old.attribute_values(), new.attribute_values()
+        before, after = meant_values(old), meant_values(new)
         for key in dict.fromkeys((*before, *after)):
             first, second = before.get(key), after.get(key)
             if not self._equal(first, second):
@@ -278,7 +435,7 @@ def _place(instruction: Instruction, computation: Computation) -> str:
     return f"after {computation.instructions[place - 1].name}" if place else "first"
 
 
-def _moved(pairs: Pairs) -> set[Instruction]:
+def _find_moved(pairs: Pairs) -> set[Instruction]:
     """The fewest moved instructions: the matched ones that are not in a longest common subsequence of both orders."""
     place = {each: n for n, each in enumerate(pairs.after.instructions)}
     both = [pairs.new[each] for each in pairs.before.instructions if each in pairs.new]
@@ -296,3 +453,107 @@ def _moved(pairs: Pairs) -> set[Instruction]:
         kept.add(last)
         last = behind[last]
     return {each for each in both if each not in kept}
+
+
+# ----------------------------------------------------------------------------
+# Report
+#
+# As lines of text and as plain data.
+
+Paint = Callable[[str, str], str]
+_MARKS = {"changed": "~", "added": "+", "removed": "-"}
+
+
+def _plain(text: str, kind: str) -> str:
+    return text
+
+
+def as_lines(diff: Diff, paint: Paint = _plain, all: bool = False, more: str = MORE) -> Iterator[str]:
+    """The lines of the report; `paint` gets each piece of text and its kind: changed, added, removed, same, different,
+    folded or empty.
+    """
+    if diff.same:
+        yield paint("the programs are the same", "same")
+        return
+    yield paint(f"different: {_counts(diff)}", "different")
+    for change in diff.changes:
+        yield paint(f"module {change}", "changed")
+    shown, hidden = folded([each for each in diff.computations if not each.same], all)
+    for each in shown:
+        yield from _computation(each, paint, all, more)
+    if hidden:
+        yield paint(more_text(hidden, more, "computation"), "folded")
+
+
+def _counts(diff: Diff) -> str:
+    """`2 instructions changed, 1 added` over all computations; `the module's header` if no instruction differs."""
+    rows = ((word, sum(len(getattr(each, word)) for each in diff.computations)) for word in _MARKS)
+    first, *others = [(count, word) for word, count in rows if count] or [(0, "")]
+    if not first[0]:
+        return "no instruction, but names, roots or headers"
+    noun = f"instruction{'s' * (first[0] != 1)}"
+    return ", ".join([f"{first[0]:,} {noun} {first[1]}", *(f"{count:,} {word}" for count, word in others)])
+
+
+def _computation(each: ComputationDiff, paint: Paint, all: bool, more: str) -> Iterator[str]:
+    if each.before is None or each.after is None:
+        kind = "added" if each.before is None else "removed"
+        count = len(each.added) + len(each.removed)
+        yield paint(f"{each.name}: {kind} as a whole, {count} instruction{'s' * (count != 1)}", kind)
+        return
+    rows = (("matched", each.matched), ("changed", each.changed), ("added", each.added), ("removed", each.removed))
+    yield paint(f"{each.name}: " + ", ".join(f"{len(found)} {word}" for word, found in rows if found), "")
+    for change in each.changes:
+        yield paint(f"  {change}", "changed")
+    changed = {row.after: row for row in each.changed}
+    added = set(each.added)
+    differing = [*each.removed, *(one for one in each.after.instructions if one in added or one in changed)]
+    shown, hidden = folded(differing, all)
+    for number, instruction in enumerate(shown):
+        if number < len(each.removed):
+            yield _line(instruction, "removed", paint)
+        elif instruction in added:
+            yield _line(instruction, "added", paint)
+        else:
+            yield from _changed_lines(changed[instruction], paint)
+    if hidden:
+        yield paint(f"  {more_text(hidden, more)}", "folded")
+
+
+def _changed_lines(row: Changed, paint: Paint) -> Iterator[str]:
+    is_renamed = row.before.name != row.after.name
+    yield _line(row.after, "changed", paint) + paint(f"  (was {row.before.name})", "") * is_renamed
+    yield from (paint(f"      {change}", "") for change in row.changes if change.what != "name")
+
+
+def _line(instruction: Instruction, kind: str, paint: Paint) -> str:
+    text = repr(instruction)
+    return paint(f"  {_MARKS[kind]} {text if len(text) <= 160 else f'{text[:157]}...'}", kind)
+
+
+def as_dict(diff: Diff) -> dict[str, Any]:
+    return {
+        "same": diff.same,
+        "changes": list(map(_change_line, diff.changes)),
+        "computations": [_row(each) for each in diff.computations if not each.same],
+    }
+
+
+def _change_line(change: Change) -> dict[str, str]:
+    return {"what": change.what, "before": change.before, "after": change.after}
+
+
+def _row(each: ComputationDiff) -> dict[str, Any]:
+    return {
+        "before": each.before and each.before.name,
+        "after": each.after and each.after.name,
+        "matched": len(each.matched),
+        "changes": list(map(_change_line, each.changes)),
+        "changed": list(map(_changed_dict, each.changed)),
+        "added": [instruction.name for instruction in each.added],
+        "removed": [instruction.name for instruction in each.removed],
+    }
+
+
+def _changed_dict(row: Changed) -> dict[str, Any]:
+    return {"before": row.before.name, "after": row.after.name, "changes": list(map(_change_line, row.changes))}

@@ -1,26 +1,102 @@
-"""One computation under edit: the current version, the order and the users of its instructions."""
+"""Drafts of the computations of a program being edited, with the order and the users of their instructions.
+
+Sections:
+
+    Order maintenance
+    Draft: one computation being edited
+    ModuleDrafts: all computations of a module
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import itertools
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 from attrs import Factory, define, evolve, field
 
 from shape_inference import compatible
 
 from ..core.builder import Builder, Value
-from ..core.graph import Computation, Instruction
+from ..core.graph import Computation, Instruction, Module
 from ..properties.order import ordered
-from .order import Order
-from .refusals import inferred, listed, refusal, shown
+from .rebuild import rebuild_module
+from .refusals import infer_edited_shape, list_names, name_with_shape, refusal
+
+# ----------------------------------------------------------------------------
+# Order maintenance: insertion at any position of a sequence, comparison of two positions in constant time
+
+_GAP = 1 << 256
+
+
+class Order:
+    """A sequence of instructions with ascending labels; an inserted one gets a label between its neighbours'."""
+
+    def __init__(self, instructions: Iterable[Instruction]) -> None:
+        self._items = list(instructions)
+        self._labels: dict[Instruction, int] = {}
+        self._relabel()
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return iter(self._items)
+
+    def __contains__(self, instruction: Instruction) -> bool:
+        return instruction in self._labels
+
+    def label(self, instruction: Instruction) -> int:
+        """A number that ascends with the order; an insertion may change it."""
+        return self._labels[instruction]
+
+    def precedes(self, first: Instruction, second: Instruction) -> bool:
+        return self._labels[first] < self._labels[second]
+
+    def after(self, instruction: Instruction) -> Instruction | None:
+        """The next instruction; None after the last instruction."""
+        place = self._place(instruction) + 1
+        return self._items[place] if place < len(self._items) else None
+
+    def insert(self, instructions: Sequence[Instruction], before: Instruction | None = None) -> None:
+        """Insert instructions, in their order, before the instruction `before`, or at the end."""
+        place = len(self._items) if before is None else self._place(before)
+        low = self._labels[self._items[place - 1]] if place else -_GAP
+        high = low + _GAP * (len(instructions) + 1) if before is None else self._labels[before]
+        if not place and before is not None:
+            low = high - _GAP * (len(instructions) + 1)
+        self._items[place:place] = instructions
+        step = (high - low) // (len(instructions) + 1)
+        if step:
+            self._labels.update((each, low + step * n) for n, each in enumerate(instructions, 1))
+        else:
+            self._relabel()
+
+    def remove(self, instructions: Iterable[Instruction]) -> None:
+        gone = set(instructions)
+        if len(gone) > 1:
+            self._items = [each for each in self._items if each not in gone]
+        else:
+            for each in gone:
+                del self._items[self._place(each)]
+        for each in gone:
+            del self._labels[each]
+
+    def _place(self, instruction: Instruction) -> int:
+        return bisect_left(self._items, self._labels[instruction], key=self._labels.__getitem__)
+
+    def _relabel(self) -> None:
+        self._labels = {each: n * _GAP for n, each in enumerate(self._items)}
+
+
+# ----------------------------------------------------------------------------
+# Draft: one computation being edited
 
 
 @define(eq=False)
-class Draft:
-    """A computation under edit. The key of an instruction is its original object, its version the current one.
+class ComputationDraft:
+    """A computation being edited. The key of an instruction is its original object, its version the current one.
 
-    `loose` has the recorded instructions without a fixed place: they are at the end until an earlier use moves them.
+    `loose` holds recorded instructions without a fixed place: they are at the end until an earlier use moves them.
     """
 
     computation: Computation
@@ -44,20 +120,20 @@ class Draft:
     def key(self, instruction: Instruction) -> Instruction:
         return self._keys.get(instruction, instruction)
 
-    def now(self, key: Instruction) -> Instruction:
+    def current(self, key: Instruction) -> Instruction:
         return self.versions.get(key, key)
 
     def operands(self, key: Instruction) -> tuple[Instruction, ...]:
         """The keys of the operands of an instruction."""
-        return tuple([self._keys.get(each, each) for each in self.now(key).operands])
+        return tuple([self._keys.get(each, each) for each in self.current(key).operands])
 
     def control(self, key: Instruction) -> tuple[Instruction, ...]:
-        return tuple([self._keys.get(each, each) for each in self.now(key).control])
+        return tuple([self._keys.get(each, each) for each in self.current(key).control])
 
     def value(self, key: Instruction) -> Value:
         """The value of an instruction; the value is updated with each new version."""
         if key not in self._values:
-            self._values[key] = Value(self.now(key), self.builder)
+            self._values[key] = Value(self.current(key), self.builder)
         return self._values[key]
 
     def users(self, key: Instruction) -> dict[Instruction, None]:
@@ -81,7 +157,7 @@ class Draft:
     # insertion of recorded instructions
 
     def collect(self) -> None:
-        """Add the instructions that were recorded since the last call, at the end and without a fixed place (loose)."""
+        """Add the instructions recorded since the last call, at the end and without a fixed place (loose)."""
         recorded = self.builder.recorded_since(self.seen)
         if recorded:
             self.seen += len(recorded)
@@ -105,7 +181,7 @@ class Draft:
             follows = self.order.after(follows)
         self.place(recorded, follows)
         self.loose.difference_update(recorded, (anchor,))
-        edit = f"editor.{word}({self.now(anchor).name!r})"
+        edit = f"editor.{word}({self.current(anchor).name!r})"
         for each in recorded:
             for needed in (*self.operands(each), *self.control(each)):
                 self.ensure_before(needed, each, edit)
@@ -113,13 +189,13 @@ class Draft:
                 self.ensure_before(each, user, edit)
 
     def ensure_before(self, key: Instruction, before: Instruction, edit: str) -> None:
-        """Make an instruction precede another: loose instructions are moved, those with a fixed place are refused."""
+        """Make an instruction precede another: move it if it is loose, else raise an error."""
         late: dict[Instruction, None] = {}
         stack = [key]
         while stack:
             each = stack.pop()
             if each not in self.order:
-                raise refusal("foreign_value", f"{edit}: %{each.name} is no instruction of {self.computation.name}")
+                raise refusal("foreign_value", f"{edit}: %{each.name} is not an instruction of {self.computation.name}")
             if each in late or self.order.precedes(each, before):
                 continue
             if each not in self.loose or each is before:
@@ -138,13 +214,13 @@ class Draft:
 
     def too_early(self, user: Instruction, operand: Instruction, edit: str) -> Exception:
         """The refusal of a use that precedes the definition."""
-        early, late = self.now(user), self.now(operand)
+        early, late = self.current(user), self.current(operand)
         if early is late:
-            return refusal("cycle", f"{edit}: {shown(early)} would need itself")
+            return refusal("cycle", f"{edit}: {name_with_shape(early)} would depend on itself")
         return refusal(
             "used_too_early",
-            f"{edit}: {shown(early)} would stand before {shown(late)}, which it needs",
-            f"move %{late.name} before %{early.name}, or record the value anew in `editor.before({early.name!r})`",
+            f"{edit}: {name_with_shape(early)} would precede {name_with_shape(late)}, which it uses",
+            f"move %{late.name} before %{early.name}, or record the value again in `editor.before({early.name!r})`",
         )
 
     # changes of instructions
@@ -159,7 +235,7 @@ class Draft:
             _, key = heappop(queue)
             if key is last:
                 continue
-            last, before = key, self.now(key).shape
+            last, before = key, self.current(key).shape
             pending[key] = version = self._inferred(key, pending, edit)
             if not compatible(version.shape, before):
                 for user in self.users(key):
@@ -168,14 +244,14 @@ class Draft:
 
     def _inferred(self, key: Instruction, pending: Mapping[Instruction, Instruction], edit: str) -> Instruction:
         """The new version with its inferred shape; an equal old shape is kept with its layout."""
-        version = pending.get(key) or self.now(key)
+        version = pending.get(key) or self.current(key)
         operands = (self._keys.get(each, each) for each in version.operands)
-        shape = inferred(version, [pending.get(each) or self.now(each) for each in operands], edit)
+        shape = infer_edited_shape(version, [pending.get(each) or self.current(each) for each in operands], edit)
         return version if compatible(shape, version.shape) else evolve(version, shape=shape)
 
     def _commit(self, pending: Mapping[Instruction, Instruction]) -> None:
         for key, version in pending.items():
-            if version is not self.now(key):
+            if version is not self.current(key):
                 self.changed = True
                 self._leave(key)
                 self.versions[key] = version
@@ -186,22 +262,22 @@ class Draft:
                     object.__setattr__(self._values[key], "instruction", version)  # a Value is immutable to its users
 
     def rename(self, key: Instruction, name: str) -> None:
-        self.names.pop(self.now(key).name, None)
+        self.names.pop(self.current(key).name, None)
         self.names[name] = key
-        self._commit({key: evolve(self.now(key), name=name)})
+        self._commit({key: evolve(self.current(key), name=name)})
 
     def remove(self, keys: Iterable[Instruction]) -> None:
-        """Remove instructions; refused where another instruction uses one of them."""
+        """Remove instructions. Raises BuildError if another instruction uses one of them."""
         gone = dict.fromkeys(keys)
         for key in gone:
-            name = shown(self.now(key))
+            name = name_with_shape(self.current(key))
             if key is self.root:
                 raise refusal("in_use", f"remove: {name} is the root of {self.computation.name}", "set another root")
-            if users := [self.now(user) for user in self.users(key) if user not in gone]:
-                raise refusal("in_use", f"remove: {name} is used by {listed(users)}", "replace its uses first")
+            if users := [self.current(user) for user in self.users(key) if user not in gone]:
+                raise refusal("in_use", f"remove: {name} is used by {list_names(users)}", "replace its uses first")
         for key in gone:
             self._leave(key)
-            self.names.pop(self.now(key).name, None)
+            self.names.pop(self.current(key).name, None)
         self.changed = True
         self.order.remove(gone)
 
@@ -218,3 +294,131 @@ class Draft:
 
     def __iter__(self) -> Iterator[Instruction]:
         return iter(self.order)
+
+
+# ----------------------------------------------------------------------------
+# ModuleDrafts: lookup of the draft of an instruction, and the resulting module
+
+
+class ModuleDrafts:
+    """A draft for each computation that is accessed; the builders of the drafts share the names of the module."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._drafts: dict[Computation, ComputationDraft] = {}
+        self._homes: dict[Instruction, Computation] | None = None
+        self.entry = self._draft(module.entry)
+
+    def _draft(self, computation: Computation) -> ComputationDraft:
+        if computation not in self._drafts:
+            self._drafts[computation] = ComputationDraft(computation, self._builder(computation))
+        return self._drafts[computation]
+
+    def _builder(self, computation: Computation) -> Builder:
+        """A builder in which the names and parameter numbers of the module are reserved."""
+        builder = Builder(computation.name, self.entry.builder if self._drafts else None)
+        if not self._drafts:
+            computations = self.module.computations
+            builder.reserve(
+                (each.name for computation in computations for each in computation.instructions),
+                (each.name for each in computations),
+            )
+        builder.reserve(parameters=(each.attributes.number for each in computation.parameters))
+        return builder
+
+    def collect(self) -> None:
+        """Add the instructions that were recorded into any draft."""
+        for draft in self._drafts.values():
+            draft.collect()
+
+    def find_draft(self, name: str | None) -> ComputationDraft:
+        """The draft of the computation with this name, or of the entry for None."""
+        self.collect()
+        for computation in self.module.computations:
+            if computation.name == name:
+                return self._draft(computation)
+        if name is None:
+            return self.entry
+        raise refusal("undefined_name", f"module {self.module.name} has no computation {name!r}", *self._close(name))
+
+    def find(self, place: Any, home: ComputationDraft | None = None) -> tuple[ComputationDraft, Instruction]:
+        """The draft of an instruction, and its key in the draft; a name is looked up in `home` first."""
+        self.collect()
+        if isinstance(place, str):
+            found = self._by_name(place, home or self.entry)
+        elif isinstance(place, Value):
+            found = self._by_builder(place)
+        elif isinstance(place, Instruction):
+            found = self._by_instruction(place)
+        else:
+            raise TypeError(f"expected an instruction, its name or its value, got {place!r}")
+        draft, key = found
+        if key not in draft.order:
+            raise refusal("undefined_name", f"%{key.name} is no longer an instruction of {draft.computation.name}")
+        return found
+
+    def _by_name(self, name: str, home: ComputationDraft) -> tuple[ComputationDraft, Instruction]:
+        if name in home.names:
+            return home, home.names[name]
+        drafts = (self._draft(computation) for computation in self.module.computations)
+        found = [(draft, draft.names[name]) for draft in drafts if name in draft.names]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = ", ".join(draft.computation.name for draft, _ in found)
+            message = f"{name!r} names instructions of {names}"
+            raise refusal("duplicate_name", message, "pass the instruction itself, from module.computations")
+        raise refusal("undefined_name", f"module {self.module.name} has no instruction {name!r}", *self._close(name))
+
+    def _close(self, name: str) -> tuple[str, ...]:
+        from ..text.scanner import did_you_mean
+
+        names = [*self.entry.names, *(each.name for each in self.module.computations)]
+        return did_you_mean(name, names[-2000:])
+
+    def _by_builder(self, value: Value) -> tuple[ComputationDraft, Instruction]:
+        for draft in self._drafts.values():
+            if draft.builder is value.builder:
+                return draft, draft.key(value.instruction)
+        raise refusal(
+            "foreign_value", f"{value} belongs to builder {value.builder.name!r}, not to a computation being edited"
+        )
+
+    def _by_instruction(self, instruction: Instruction) -> tuple[ComputationDraft, Instruction]:
+        if instruction in self.entry.order:
+            return self.entry, instruction
+        if self._homes is None:
+            computations = self.module.computations
+            self._homes = dict(
+                itertools.chain.from_iterable(zip(c.instructions, itertools.repeat(c)) for c in computations)
+            )
+        if instruction in self._homes:
+            return self._draft(self._homes[instruction]), instruction
+        for draft in self._drafts.values():
+            if draft.key(instruction) in draft.order:
+                return draft, draft.key(instruction)
+        raise refusal("foreign_value", f"%{instruction.name} is not an instruction of module {self.module.name}")
+
+    def finish(self) -> Module:
+        """The edited module; after this, the builders of its drafts refuse instructions."""
+        self.collect()
+        for draft in self._drafts.values():
+            place_loose(draft)
+        changed = {computation: draft for computation, draft in self._drafts.items() if draft.changed}
+        module = rebuild_module(self.module, changed) if changed else self.module
+        for draft in self._drafts.values():
+            draft.builder.computation = draft.computation
+        return module
+
+
+def place_loose(draft: ComputationDraft) -> None:
+    """Place loose instructions; refuse gaps in the parameter numbers, and instructions that precede their operands."""
+    numbers = sorted(draft.current(key).attributes.number for key in draft if key.opcode == "parameter")
+    if numbers != list(range(len(numbers))):
+        raise refusal(
+            "missing_parameter",
+            f"{draft.computation.name} has parameter numbers {numbers}, expected 0..{len(numbers) - 1}",
+        )
+    for key in sorted(draft.loose, key=draft.order.label):
+        for needed in (*draft.operands(key), *draft.control(key)):
+            draft.ensure_before(needed, key, f"recording %{key.name}")

@@ -1,4 +1,4 @@
-"""The editor of a module: ops are recorded by their functions, instructions are changed by methods of the editor."""
+"""The editor of a module: functions of ops record instructions, and methods of the editor change them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,61 @@ from ..core.diagnostics import operand_labels
 from ..core.graph import Instruction, Module
 from ..core.identifiers import check_name
 from ..core.op import OPS
-from .draft import Draft
-from .inlining import inline
-from .module_drafts import ModuleDrafts
-from .programs import Program, module_of
-from .refusals import label_of, refusal, shown, with_attributes
+from ..properties.rewriting import inlined
+from .draft import ComputationDraft, ModuleDrafts
+from .rebuild import Program, module_of
+from .refusals import label_of, name_with_shape, refusal, with_attributes
+
+# ----------------------------------------------------------------------------
+# Inlining: a call or fusion is replaced by the instructions of its callee
+
+
+def inline(draft: ComputationDraft, key: Instruction) -> None:
+    """Replace a call or fusion by the instructions of its callee, which keep their names if these are free."""
+    call = draft.current(key)
+    if call.opcode not in ("call", "fusion"):
+        opcode = call.opcode.replace("_", "-")
+        raise refusal("not_a_call", f"inline: expected a call or fusion, but {name_with_shape(call)} is a {opcode}")
+    (called,) = call.called
+    taken: set[str] = set()
+
+    def rename(name: str) -> str:
+        free = draft.builder.unique_name(name) if name in draft.names or name in taken else name
+        taken.add(free)
+        return free
+
+    added, result = inlined(called, draft.operands(key), draft.control(key), rename)
+    draft.add(added, key)
+    _replace_uses(draft, key, result, added)
+    draft.remove([key])
+
+
+def _replace_uses(draft: ComputationDraft, key: Instruction, result: Instruction, added: list[Instruction]) -> None:
+    """Users of the call get the callee's result; its control successors follow the callee's last instructions."""
+    used = {before for each in added for before in (*each.operands, *each.control)}
+    last = [each for each in added if each not in used] or [*draft.control(key)]
+    changes = {}
+    for user in draft.users(key):
+        operands = tuple(result if each is key else each for each in draft.operands(user))
+        control = draft.control(user)
+        if key in control:
+            control = tuple(dict.fromkeys((*(each for each in control if each is not key), *last)))
+        changes[user] = evolve(draft.current(user), operands=operands, control=control)
+    draft.revise(
+        changes, f"{name_with_shape(draft.current(result))} would replace {name_with_shape(draft.current(key))}"
+    )
+    if draft.root is key:
+        draft.root = result
+
+
+# ----------------------------------------------------------------------------
+# The editor
 
 Target: TypeAlias = str | Instruction | Value
 
 
 class Editor(Generic[Program]):
-    """A program under edit; `edit` opens an editor.
+    """A program being edited; `edit` opens an editor.
 
     A place is an instruction, its name, or a value that `editor[...]` or an op returned. A name is looked up in the
     entry first, then in the other computations.
@@ -37,19 +81,19 @@ class Editor(Generic[Program]):
 
     def __enter__(self) -> Editor[Program]:
         if self._result is not None:
-            raise refusal("builder_finished", "this editor has given its result; xb.edit opens another")
+            raise refusal("builder_finished", "this editor is closed; xb.edit opens another")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if kind is None:
-            module = self._drafts.finished()
+            module = self._drafts.finish()
             self._result = module if self._is_module else module.entry  # type: ignore[assignment]
 
     @property
     def result(self) -> Program:
         """The edited program, which exists once the `with` block has ended without an error."""
         if self._result is None:
-            raise refusal("builder_finished", "editor.result: there is none before the `with` block has ended")
+            raise refusal("builder_finished", "editor.result: not available until the `with` block ends")
         return self._result
 
     @property
@@ -64,7 +108,7 @@ class Editor(Generic[Program]):
 
     def root(self, computation: str | None = None) -> Value:
         """The value of the root of the entry, or of another computation."""
-        draft = self._drafts.named(computation)
+        draft = self._drafts.find_draft(computation)
         return draft.value(draft.root)
 
     @contextmanager
@@ -82,7 +126,7 @@ class Editor(Generic[Program]):
             yield
 
     @contextmanager
-    def _inserting(self, draft: Draft, key: Instruction, word: str) -> Iterator[None]:
+    def _inserting(self, draft: ComputationDraft, key: Instruction, word: str) -> Iterator[None]:
         self._drafts.collect()
         begin = draft.seen
         yield
@@ -93,15 +137,15 @@ class Editor(Generic[Program]):
     def replace_operand(self, place: Target, operand: int | str, by: Target) -> None:
         """Replace an operand of an instruction, given by its number or its name, by another value.
 
-        Raises the errors of the op and of its users, whose shapes are inferred again; used_too_early where the value
+        Raises the errors of the op and of its users, whose shapes are inferred again; used_too_early if the value
         follows the instruction.
         """
         draft, key = self._drafts.find(place)
-        index = _index(draft.now(key), operand)
+        index = _index(draft.current(key), operand)
         operands = list(draft.operands(key))
-        new = self._of(draft, by, "replace_operand")
-        edit = f"operand {label_of(draft.now(key), index)} would be {shown(draft.now(new))}"
-        edit += f" in place of {shown(draft.now(operands[index]))}"
+        new = self._find_in(draft, by, "replace_operand")
+        edit = f"operand {label_of(draft.current(key), index)} would be {name_with_shape(draft.current(new))}"
+        edit += f" in place of {name_with_shape(draft.current(operands[index]))}"
         operands[index] = new
         self._rewire(draft, {key: tuple(operands)}, new, edit)
 
@@ -111,28 +155,33 @@ class Editor(Generic[Program]):
         Instructions from which the new value is computed keep the old value.
         """
         draft, key = self._drafts.find(place)
-        new = self._of(draft, by, "replace_uses")
+        new = self._find_in(draft, by, "replace_uses")
         sources = draft.dependencies_since(new, key)
         changes: dict[Instruction, tuple[Instruction, ...]] = {}
         for user in draft.users(key):
             if key in draft.operands(user) and user not in sources:
                 changes[user] = tuple([new if operand is key else operand for operand in draft.operands(user)])
-        self._rewire(draft, changes, new, f"{shown(draft.now(new))} would stand for {shown(draft.now(key))}")
+        self._rewire(
+            draft,
+            changes,
+            new,
+            f"{name_with_shape(draft.current(new))} would replace {name_with_shape(draft.current(key))}",
+        )
         if draft.root is key:
             draft.root, draft.changed = new, True
 
     def _rewire(
-        self, draft: Draft, changes: dict[Instruction, tuple[Instruction, ...]], new: Instruction, edit: str
+        self, draft: ComputationDraft, changes: dict[Instruction, tuple[Instruction, ...]], new: Instruction, edit: str
     ) -> None:
         if changes:
             draft.ensure_before(new, min(changes, key=draft.order.label), edit)
-        draft.revise({user: evolve(draft.now(user), operands=now) for user, now in changes.items()}, edit)
+        draft.revise({user: evolve(draft.current(user), operands=now) for user, now in changes.items()}, edit)
 
     def set_attributes(self, place: Target, **attributes: Any) -> None:
         """Change the given attributes of an instruction; other attributes are kept."""
         draft, key = self._drafts.find(place)
-        version = with_attributes(draft.now(key), attributes)
-        draft.revise({key: version}, f"{', '.join(attributes)} would be other than it was")
+        version = with_attributes(draft.current(key), attributes)
+        draft.revise({key: version}, f"{', '.join(attributes)} would change")
 
     def set_root(self, place: Target) -> None:
         """Make this instruction the root of its computation."""
@@ -144,25 +193,26 @@ class Editor(Generic[Program]):
         draft, key = self._drafts.find(place)
         check_name(name)
         if draft.names.get(name, key) is not key:
-            raise refusal("duplicate_name", f"rename: {draft.computation.name} has an instruction %{name} already")
+            raise refusal("duplicate_name", f"rename: {draft.computation.name} already has an instruction %{name}")
         draft.rename(key, name)
 
     def remove(self, *places: Target) -> None:
-        """Remove instructions; refused where other instructions use them."""
+        """Remove instructions. Raises BuildError if other instructions use them."""
         found = [self._drafts.find(place) for place in places]
         for draft in dict.fromkeys(draft for draft, _ in found):
             draft.remove(key for each, key in found if each is draft)
 
     def move(self, place: Target, *, before: Target | None = None, after: Target | None = None) -> None:
-        """Move an instruction; refused where it would precede an operand or follow a user."""
+        """Move an instruction. Raises BuildError if it would precede an operand or follow a user."""
         if (before is None) == (after is None):
-            raise TypeError("move: one of before= and after= is wanted")
+            raise TypeError("move: pass either before= or after=")
         draft, key = self._drafts.find(place)
-        target = self._of(draft, before if before is not None else after, "move")  # type: ignore[arg-type]
+        target = self._find_in(draft, before if before is not None else after, "move")  # type: ignore[arg-type]
         if target is key:
             return
         follows = target if before is not None else draft.order.after(target)
-        word = f"move(%{draft.now(key).name}, {'before' if before is not None else 'after'}=%{draft.now(target).name})"
+        relation = "before" if before is not None else "after"
+        word = f"move(%{draft.current(key).name}, {relation}=%{draft.current(target).name})"
         _check_move(draft, key, follows, word)
         draft.loose.discard(key)
         if follows is not key:
@@ -173,20 +223,20 @@ class Editor(Generic[Program]):
         draft, key = self._drafts.find(place)
         inline(draft, key)
 
-    def _of(self, draft: Draft, place: Target, edit: str) -> Instruction:
+    def _find_in(self, draft: ComputationDraft, place: Target, edit: str) -> Instruction:
         """The key of an instruction that must belong to this computation."""
         home, key = self._drafts.find(place, draft)
         if home is not draft:
             raise refusal(
                 "foreign_value",
-                f"{edit}: {shown(home.now(key))} is of computation {home.computation.name}, "
-                f"and {draft.computation.name} is edited",
-                "a computation sees its own instructions only: pass the value as an operand",
+                f"{edit}: {name_with_shape(home.current(key))} belongs to computation {home.computation.name}, "
+                f"not to {draft.computation.name}",
+                "a computation sees only its own instructions; pass the value as an operand",
             )
         return key
 
 
-def _check_move(draft: Draft, key: Instruction, follows: Instruction | None, word: str) -> None:
+def _check_move(draft: ComputationDraft, key: Instruction, follows: Instruction | None, word: str) -> None:
     for needed in (*draft.operands(key), *draft.control(key)):
         if follows is not None and (follows is needed or draft.order.precedes(follows, needed)):
             raise draft.too_early(key, needed, word)
@@ -205,7 +255,8 @@ def _index(instruction: Instruction, operand: int | str) -> int:
         return operand % count
     raise refusal(
         "invalid_operand",
-        f"replace_operand: {shown(instruction)} has no operand {operand!r}; it has {', '.join(labels) or 'none'}",
+        f"replace_operand: {name_with_shape(instruction)} has no operand {operand!r}; "
+        f"it has {', '.join(labels) or 'none'}",
     )
 
 
@@ -217,8 +268,8 @@ def edit(program: Program) -> Editor[Program]:
     order, annotations and control edges; shapes that depend on an edit are inferred again. A computation that is no
     longer called is removed.
 
-    Raises: ShapeError where an op refuses an edited operand or attribute, BuildError where an edit is invalid (both
-    name the two instructions); the program under edit is then as before that edit.
+    Raises: ShapeError if an op refuses an edited operand or attribute, BuildError if an edit is invalid (both
+    name the two instructions); the program being edited is then as before that edit.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) y = negate(x) ROOT z = add(y, x) }")

@@ -1,4 +1,4 @@
-"""Extraction of a computation, or of the neighbourhood of an instruction, into a module of its own."""
+"""Extraction of a computation, or of the neighbourhood of an instruction, into a separate module."""
 
 from __future__ import annotations
 
@@ -10,24 +10,22 @@ from shape_inference import Shape, TokenShape, TupleShape, leaves
 from ..core.graph import NOTHING, Computation, Instruction, Module
 from ..core.op import OPS
 from ..properties.effects import DONE_OF, START_OF
-from .draft import Draft
+from .draft import ComputationDraft, ModuleDrafts
 from .editor import Target
-from .module_drafts import ModuleDrafts
-from .programs import module_of
-from .rebuild import Unchanged, revised
+from .rebuild import Unchanged, module_of, revise_computation
 
 _ALONE = frozenset({"constant", "iota"})  # extracted with every user
-_ENDS = _ALONE | {"parameter"}  # other users of these are no neighbours
+_ENDS = _ALONE | {"parameter"}  # paths between neighbours do not pass through these
 _KEPT = ("frontend_attributes", "stack_tables")
 
 
 def extract(
     program: Module | Computation, around: Target | None = None, radius: int = 2, *, computation: str | None = None
 ) -> Module:
-    """A computation (the entry where none is named), or the neighbourhood of an instruction in it, as a module.
+    """A computation (default: the entry), or the neighbourhood of an instruction in it, as a module.
 
     Neighbours are operands, users and control predecessors at a distance of at most `radius`; paths do not pass through
-    constants and parameters. Operands outside of the neighbourhood become parameters of the same names, tokens become
+    constants and parameters. Operands outside the neighbourhood become parameters of the same names, and tokens become
     after-all. Constants are extracted too, and so are the matching starts, dones and transfers in the same computation.
     The root is the value, or the tuple of the values, with users outside. Raises BuildError for an unknown instruction.
 
@@ -43,13 +41,13 @@ def extract(
     """
     module = module_of(program)
     drafts = ModuleDrafts(module)
-    draft = drafts.named(computation)
+    draft = drafts.find_draft(computation)
     if around is None:
         return _module(module, draft.computation.name, draft.computation)
     draft, centre = drafts.find(around, draft)
     members = _with_halves(draft, _neighbours(draft, centre, radius))
     part = _Part(draft, centre, _without_elements(draft, centre, members))
-    return _module(module, centre.name, revised(draft.computation.name, part, {}))
+    return _module(module, centre.name, revise_computation(draft.computation.name, part, {}))
 
 
 def _module(module: Module, name: str, entry: Computation) -> Module:
@@ -63,13 +61,13 @@ def _module(module: Module, name: str, entry: Computation) -> Module:
     )
 
 
-def _near(draft: Draft, key: Instruction) -> Iterator[Instruction]:
+def _near(draft: ComputationDraft, key: Instruction) -> Iterator[Instruction]:
     yield from key.operands
     yield from key.control
     yield from draft.users(key)
 
 
-def _neighbours(draft: Draft, centre: Instruction, radius: int) -> set[Instruction]:
+def _neighbours(draft: ComputationDraft, centre: Instruction, radius: int) -> set[Instruction]:
     steps = {centre: 0}
     queue = deque([centre])
     while queue:
@@ -83,7 +81,7 @@ def _neighbours(draft: Draft, centre: Instruction, radius: int) -> set[Instructi
     return set(steps)
 
 
-def _with_halves(draft: Draft, members: set[Instruction]) -> set[Instruction]:
+def _with_halves(draft: ComputationDraft, members: set[Instruction]) -> set[Instruction]:
     """The members, the starts and dones that belong to them, and all transfers of their channels."""
     transfers: dict[int, list[Instruction]] = {}
     for each in draft.computation.instructions:
@@ -97,15 +95,15 @@ def _with_halves(draft: Draft, members: set[Instruction]) -> set[Instruction]:
             continue
         found.add(each)
         if _is_end(each):
-            stack += filter(_is_begun, each.operands[:1])
-        if _is_begun(each):
+            stack += filter(_is_start, each.operands[:1])
+        if _is_start(each):
             stack += filter(_is_end, draft.users(each))
         if each.opcode.startswith(("send", "recv")):
             stack += transfers.get(each.attributes.channel_id, [])
     return found
 
 
-def _is_begun(instruction: Instruction) -> bool:
+def _is_start(instruction: Instruction) -> bool:
     return instruction.opcode in DONE_OF or instruction.opcode == "async_update"
 
 
@@ -113,8 +111,8 @@ def _is_end(instruction: Instruction) -> bool:
     return instruction.opcode in START_OF or instruction.opcode == "async_update"
 
 
-def _without_elements(draft: Draft, centre: Instruction, members: set[Instruction]) -> set[Instruction]:
-    """The members without elements of tuples that are no members, so that parameters are elements instead of tuples."""
+def _without_elements(draft: ComputationDraft, centre: Instruction, members: set[Instruction]) -> set[Instruction]:
+    """The members without elements of outside tuples, so that parameters are elements instead of tuples."""
     kept = set(members)
     for each in draft.computation.instructions:
         if each in kept and each.opcode == "get_tuple_element" and each is not centre and each.operands[0] not in kept:
@@ -125,21 +123,23 @@ def _without_elements(draft: Draft, centre: Instruction, members: set[Instructio
 class _Part(Unchanged):
     """The extracted computation: the members, the instructions that replace operands outside, and the root."""
 
-    def __init__(self, draft: Draft, centre: Instruction, members: set[Instruction]) -> None:
+    def __init__(self, draft: ComputationDraft, centre: Instruction, members: set[Instruction]) -> None:
         super().__init__(draft.computation)
         needed = {operand for each in members for operand in each.operands}
         given = [each for each in self.instructions if each in members or each in needed]
         self.stand_ins: dict[Instruction, Instruction] = {}
-        cut = [each for each in given if each.opcode == "parameter" or not (each in members or each.opcode in _ALONE)]
-        for each in cut:
+        inputs = [
+            each for each in given if each.opcode == "parameter" or not (each in members or each.opcode in _ALONE)
+        ]
+        for each in inputs:
             self.stand_ins[each] = _stand_in(each, sum(i.opcode == "parameter" for i in self.stand_ins.values()))
         self.members = {each for each in given if each not in self.stand_ins}
         results = self._results(draft, members) or [centre]
-        whole = [*cut, *(each for each in given if each in self.members)]
-        self.root = results[0] if len(results) == 1 else _tuple(results, {each.name for each in whole})
-        self.instructions = tuple(dict.fromkeys((*whole, self.root)))
+        instructions = [*inputs, *(each for each in given if each in self.members)]
+        self.root = results[0] if len(results) == 1 else _tuple(results, {each.name for each in instructions})
+        self.instructions = tuple(dict.fromkeys((*instructions, self.root)))
 
-    def _results(self, draft: Draft, members: set[Instruction]) -> list[Instruction]:
+    def _results(self, draft: ComputationDraft, members: set[Instruction]) -> list[Instruction]:
         """The members with users outside, or that are the root."""
         return [
             each
@@ -150,7 +150,7 @@ class _Part(Unchanged):
             and (each is self.root or any(user not in members and each in user.operands for user in draft.users(each)))
         ]
 
-    def now(self, key: Instruction) -> Instruction:
+    def current(self, key: Instruction) -> Instruction:
         return self.stand_ins.get(key, key)
 
     def operands(self, key: Instruction) -> tuple[Instruction, ...]:
@@ -160,18 +160,20 @@ class _Part(Unchanged):
         return () if key in self.stand_ins else tuple([each for each in key.control if each in self.members])
 
 
-def _stand_in(cut: Instruction, number: int) -> Instruction:
+def _stand_in(operand: Instruction, number: int) -> Instruction:
     """A parameter with the name and shape of an operand outside; for a token, an after-all."""
-    if isinstance(cut.shape, TokenShape) and cut.opcode != "parameter":
-        return Instruction(opcode="after_all", name=cut.name, shape=cut.shape, segments=(0,), where=cut.where)
-    notes = {"sharding": cut.annotations["sharding"]} if "sharding" in cut.annotations else NOTHING
+    if isinstance(operand.shape, TokenShape) and operand.opcode != "parameter":
+        return Instruction(
+            opcode="after_all", name=operand.name, shape=operand.shape, segments=(0,), where=operand.where
+        )
+    notes = {"sharding": operand.annotations["sharding"]} if "sharding" in operand.annotations else NOTHING
     return Instruction(
         opcode="parameter",
-        name=cut.name,
-        shape=cut.shape,
-        attributes=OPS["parameter"].read({"number": number, "shape": cut.shape.plain()}),
-        where=cut.where,
-        annotations=cut.annotations if cut.opcode == "parameter" else notes,
+        name=operand.name,
+        shape=operand.shape,
+        attributes=OPS["parameter"].read({"number": number, "shape": operand.shape.plain()}),
+        where=operand.where,
+        annotations=operand.annotations if operand.opcode == "parameter" else notes,
     )
 
 

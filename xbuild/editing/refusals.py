@@ -1,4 +1,4 @@
-"""Refusals of edits: the op's own refusal with the edit as a hint, or a message that names both instructions."""
+"""Errors of edits: the error of the op with the edit as a hint, or a message that names both instructions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from attrs import evolve
 
 from shape_inference import AnyShape, XbuildError
 
+from ..core.builder import infer_shape
 from ..core.diagnostics import caller, explain, operand_labels
 from ..core.diagnostics import refusal as refusal
 from ..core.graph import Instruction
-from ..core.inference import infer_shape
 from ..core.op import OPS
 
 SHOWN = 4
 
 
-def inferred(instruction: Instruction, operands: Sequence[Instruction], edit: str) -> AnyShape:
+def infer_edited_shape(instruction: Instruction, operands: Sequence[Instruction], edit: str) -> AnyShape:
     """The inferred shape of an instruction with these operands; refusals of the op get the edit as a hint."""
     schema = OPS[instruction.opcode]
     shapes = tuple(operand.shape.plain() for operand in operands)
@@ -40,7 +40,7 @@ def with_attributes(instruction: Instruction, given: dict[str, Any]) -> Instruct
     return evolve(instruction, attributes=record)
 
 
-def listed(instructions: Iterable[Instruction]) -> str:
+def list_names(instructions: Iterable[Instruction]) -> str:
     """The names of instructions as text, such as `%a, %b and 3 more`."""
     names = [f"%{instruction.name}" for instruction in instructions]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
@@ -52,6 +52,6 @@ def label_of(instruction: Instruction, index: int) -> str:
     return operand_labels(OPS[instruction.opcode], len(instruction.operands), instruction.segments)[index]
 
 
-def shown(value: Any) -> str:
+def name_with_shape(value: Any) -> str:
     """The name and shape of an instruction for a message: `%x: f32[4]`."""
     return f"%{value.name}: {value.shape}"

@@ -1,22 +1,34 @@
-"""Modules from JAX functions: JAX lowers a function, XLA partitions it for one device, and the HLO text is parsed."""
+"""Modules from JAX functions: JAX lowers a function, XLA partitions it for one device, and the HLO text is parsed.
+
+Sections:
+
+    from_jax, for a function and the shapes of its arguments
+    What JAX returns as a program: jitted, traced, lowered, compiled and exported functions
+    The program of one device, as XLA partitions it
+    Reading the text
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from attrs import evolve
 
-from shape_inference import Shape, TupleShape, XbuildError
+from shape_inference import Shape, TupleShape, XbuildError, leaves
 
 from ..core.graph import Module
-from ..sharding.stored import on_one_mesh
-from ..stablehlo.reading.parse import parse_stablehlo
-from ..text.reading.frames import origin, read_frames
-from ..text.reading.reader import parse_hlo
-from ..text.spelling.faults import HloParseError
+from ..properties.mesh import Mesh
+from ..sharding.hlo_text import hlo_text
+from ..sharding.sharding import Axis, shard_dims
+from ..sharding.stated_shardings import on_one_mesh, with_stated_shardings
+from ..stablehlo.reading.reader import parse_stablehlo
+from ..text.header import origin, read_frames
+from ..text.reader import parse_hlo
+from ..text.scanner import HloParseError
 from . import temporary
 
 # The compiled program is not used, so these options disable most of its optimization.
@@ -27,6 +39,9 @@ _DUMPED = {
     "xla_llvm_disable_expensive_passes": True,
 }
 _FRAME = re.compile(r"\bstack_frame_id=(\d+)")
+
+# ----------------------------------------------------------------------------
+# from_jax, for a function and the shapes of its arguments
 
 
 def from_jax(
@@ -44,17 +59,18 @@ def from_jax(
     argument are used: a shape such as `xb.f32[2,3]` can replace an array. The parameters of the module are the leaves
     of the arguments in JAX's order.
 
-    A function for several devices (`jax.shard_map`, `jax.pmap`, sharded arguments) gives the program of one device, as
+    A function for several devices (`jax.shard_map`, `jax.pmap`, sharded arguments) becomes the program of one device,
+    as
     XLA partitions it: the parameters and results are shards, and `num_partitions` is the number of devices of the mesh.
     `num_replicas` is the number of replicas of this program. Reports name the user's Python lines.
 
-    With `partition=False` it is the program for all devices, not yet cut, with the shardings of arguments
+    With `partition=False` it is the global program before partitioning, with the shardings of arguments
     (`jax.ShapeDtypeStruct(..., sharding=...)`, `in_shardings` of `jax.jit`), of constraints and of results. It needs no
     devices: the mesh may be a `jax.sharding.AbstractMesh`. `xb.shard.partition` then makes the program of a device.
-    `kwargs` are keyword arguments of the function, among them those whose names from_jax has itself.
+    `kwargs` are keyword arguments of the function, including those whose names are also parameters of from_jax.
 
-    Raises XbuildError (missing_extra) where JAX is not installed, HloParseError with the Python line where xbuild does
-    not support the lowered text, TypeError where `function` is none of the above, and the errors of JAX.
+    Raises XbuildError (missing_extra) if JAX is not installed, HloParseError with the Python line if xbuild does not
+    support the lowered text, TypeError if `function` is none of the above, and the errors of JAX.
 
     >>> import jax
     >>> from xbuild import f32
@@ -79,7 +95,11 @@ def from_jax(
 def _global(function: Any, arguments: tuple[Any, ...], named: dict[str, Any], num_replicas: int) -> Module:
     """The program before it is partitioned, by way of StableHLO, with shardings of Shardy or of HLO on one mesh."""
     lowered = _lowered(function, arguments, named, is_global=True)
-    module = parse_stablehlo(lowered.as_text(dialect="stablehlo", debug_info=True), "<lowered by JAX>")
+    return _global_module(lowered.as_text(dialect="stablehlo", debug_info=True), num_replicas)
+
+
+def _global_module(text: str, num_replicas: int = 1) -> Module:
+    module = parse_stablehlo(text, "<lowered by JAX>")
     return evolve(on_one_mesh(module), num_replicas=num_replicas, num_partitions=1)
 
 
@@ -94,10 +114,10 @@ def _lowered(function: Any, arguments: tuple[Any, ...], named: dict[str, Any], i
         ) from error
     if isinstance(function, jax.stages.Lowered | jax.stages.Traced):
         if arguments or named:
-            raise TypeError("arguments are given with a function that is traced with its own already")
+            raise TypeError("a function that is already traced takes no arguments here")
         return function if isinstance(function, jax.stages.Lowered) else _of_trace(function, is_global)
     if isinstance(function, jax.stages.Compiled) or not callable(function):
-        raise TypeError(f"a function is wanted, jitted or lowered or as it is, and {type(function).__name__} is given")
+        raise TypeError(f"expected a function, plain, jitted, traced or lowered, got {type(function).__name__}")
     if not hasattr(function, "lower"):
         function = jax.jit(function, keep_unused=True)
     source_info_util.register_exclusion(__file__)  # metadata name the user's line instead
@@ -134,6 +154,83 @@ def _like(argument: Any) -> Any:
     return jax.ShapeDtypeStruct(argument.dims, dtype)
 
 
+# ----------------------------------------------------------------------------
+# What JAX returns as a program: jitted, traced, lowered, compiled and exported functions
+
+
+class NeedsArgumentsError(TypeError):
+    """The error for a jitted function that takes arguments, whose shapes a program needs."""
+
+
+def program_of_jax(thing: Any, *, is_global: bool = False) -> Module:
+    """The program of a jitted function without arguments, or of a Traced, Lowered, Compiled or Exported.
+
+    A lowered function for several devices becomes what `from_jax` returns, or with `is_global` the program before it is
+    partitioned, as an exported one always does. A compiled function is the program that XLA made of it, with the
+    shardings of its arguments and results.
+    """
+    kind = type(thing).__name__
+    if kind == "Compiled":
+        return _module_of_compiled(thing)
+    if kind == "Exported":
+        return _global_module(thing.mlir_module())
+    if kind not in ("Traced", "Lowered") and (needed := _required_arguments(thing)):
+        name, shown = getattr(thing, "__name__", ""), ", ".join(needed)
+        name = name if name.isidentifier() else "f"
+        raise NeedsArgumentsError(
+            f"{name} takes {shown}, and a program needs their shapes: pass {name}.lower({shown}), or "
+            f"xb.from_jax({name}, {shown}), which also takes shapes such as xb.f32[2, 3]"
+        )
+    return from_jax(thing, partition=not is_global)
+
+
+def _required_arguments(function: Any) -> list[str]:
+    """The names of the arguments that a jitted function cannot do without."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    free = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [each.name for each in parameters if each.default is each.empty and each.kind not in free]
+
+
+def _module_of_compiled(compiled: Any) -> Module:
+    """The compiled program, annotated with the shardings of arguments and results, which its text lacks."""
+    module = _read(compiled.as_text(), "<compiled by JAX>")
+    if module.num_partitions == 1:
+        return module
+    inputs = _sharding_texts(compiled.input_shardings, [each.shape for each in module.entry.parameters])
+    outputs = _sharding_texts(compiled.output_shardings, [*leaves(module.entry.root.shape)])
+    return with_stated_shardings(module, inputs, outputs)
+
+
+def _sharding_texts(stated: Any, shapes: Sequence[Any]) -> list[str] | None:
+    """The texts of the shardings of these arrays; None if there is not one for each, as with arguments of effects."""
+    import jax
+
+    found = jax.tree.leaves(stated)
+    if len(found) != len(shapes):
+        return None
+    return [_sharding_text(sharding, getattr(shape, "rank", 0)) for sharding, shape in zip(found, shapes, strict=True)]
+
+
+def _sharding_text(stated: Any, rank: int) -> str:
+    """The HLO text of a sharding of JAX, by the names of axes if it has any; devices are counted as in its mesh."""
+    import jax
+
+    if not isinstance(stated, jax.sharding.NamedSharding):
+        return str(stated._to_xla_hlo_sharding(rank))
+    mesh = Mesh(dict(stated.mesh.shape))
+    entries = [each if isinstance(each, tuple) else (each,) for each in (*stated.spec, *((),) * rank)]
+    dims = [[Axis(name, mesh.size(name)) for name in entry if isinstance(name, str)] for entry in entries[:rank]]
+    unreduced = [Axis(name, mesh.size(name)) for name in sorted(getattr(stated.spec, "unreduced", ()))]
+    return hlo_text(shard_dims(mesh, dims, unreduced), rank)
+
+
+# ----------------------------------------------------------------------------
+# The program of one device, as XLA partitions it
+
+
 def _partitions(lowered: Any) -> int:
     attributes = lowered.compiler_ir("stablehlo").operation.attributes
     return attributes["mhlo.num_partitions"].value if "mhlo.num_partitions" in attributes else 1
@@ -141,20 +238,55 @@ def _partitions(lowered: Any) -> int:
 
 def _partitioned_text(lowered: Any) -> str:
     """The program of one device, which is the dump of XLA after its SPMD partitioner."""
-    with temporary.folder() as folder, _uncached():
-        failure = None
-        try:
-            lowered.compile(compiler_options={**_DUMPED, "xla_dump_to": str(folder)})
-        except Exception as error:  # it may be an error of a later pass
-            failure = error
-        found = sorted(folder.glob("*.after_spmd-partitioning.*.txt"))
-        if found:
-            return found[-1].read_text(encoding="utf-8")
+    text, failure = _dumped(lowered)
+    if text is None and "PartitionId" in str(failure):
+        with _manual_ids(lowered):
+            text, failure = _dumped(lowered)
+    if text is not None:
+        return text
     if failure is not None:
         raise failure
     raise XbuildError(
         "engine_unsupported", "this build of XLA does not dump the partitioned program [engine_unsupported]"
     )
+
+
+def _dumped(lowered: Any) -> tuple[str | None, Exception | None]:
+    """The text that XLA dumps while it compiles, None if it dumps nothing, and the error that ended it."""
+    failure = None
+    with temporary.folder() as folder, _uncached():
+        try:
+            lowered.compile(compiler_options={**_DUMPED, "xla_dump_to": str(folder)})
+        except Exception as error:  # it may be an error of a later pass
+            failure = error
+        found = sorted(folder.glob("*.after_spmd-partitioning.*.txt"))
+        return (found[-1].read_text(encoding="utf-8") if found else None), failure
+
+
+@contextmanager
+def _manual_ids(lowered: Any) -> Iterator[None]:
+    """Mark each partition-id inside the block as one of a manual region, which JAX before 0.7 leaves to XLA to find."""
+    from jax.extend.mlir import ir
+
+    module = lowered.compiler_ir("stablehlo")
+    marked = [each for each in _partition_ids(module.operation) if "mhlo.sharding" not in each.attributes]
+    with module.context:
+        for each in marked:
+            each.attributes["mhlo.sharding"] = ir.StringAttr.get("{manual}")
+        try:
+            yield
+        finally:
+            for each in marked:
+                del each.attributes["mhlo.sharding"]
+
+
+def _partition_ids(operation: Any) -> Iterator[Any]:
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                if inner.operation.name == "stablehlo.partition_id":
+                    yield inner.operation
+                yield from _partition_ids(inner.operation)
 
 
 @contextmanager
@@ -171,9 +303,13 @@ def _uncached() -> Iterator[None]:
         jax.config.update(name, before)
 
 
-def _read(text: str) -> Module:
+# ----------------------------------------------------------------------------
+# Reading the text
+
+
+def _read(text: str, file: str = "<lowered by JAX>") -> Module:
     try:
-        return parse_hlo(text, "<lowered by JAX>", origins=True)
+        return parse_hlo(text, file, origins=True)
     except HloParseError as error:
         raise _located(error, text) from None
 

@@ -8,11 +8,12 @@ import re
 import runpy
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attrs import frozen
+
+from .arrays import new_folder
 
 _WANTED = re.compile(r'wanted\("(\w+)"\)')
 _HELPERS = frozenset({"extras"})
@@ -22,7 +23,7 @@ _IGNORED = ("__pycache__", *_OF_THE_PROJECT, *_OF_COMMANDS)
 
 
 @frozen
-class Example:
+class ShippedExample:
     """A program to read and run: its name after `examples.`, a sentence about it, the extras that it wants."""
 
     name: str
@@ -36,7 +37,7 @@ def folder() -> Path:
     return next(each for each in (package / "examples", package.parent / "examples") if (each / "ring.py").exists())
 
 
-def examples() -> list[Example]:
+def examples() -> list[ShippedExample]:
     """All examples, by name."""
     return sorted(map(_example, _runnable(folder())), key=lambda each: each.name)
 
@@ -51,10 +52,10 @@ def _runnable(root: Path) -> Iterator[Path]:
             yield path
 
 
-def _example(path: Path) -> Example:
+def _example(path: Path) -> ShippedExample:
     parts = path.relative_to(folder()).with_suffix("").parts
     name = ".".join(part for part in parts if part != "__main__")
-    return Example(name, _sentence(path), tuple(sorted({*_extras(path, set())})))
+    return ShippedExample(name, _sentence(path), tuple(sorted({*_extras(path, set())})))
 
 
 def _sentence(path: Path) -> str:
@@ -78,16 +79,20 @@ def _extras(path: Path, seen: set[Path]) -> Iterator[str]:
 def copy(into: Path) -> Path:
     """Copy the examples to a new folder `examples` inside this one, all of them or none; gives the new folder.
 
-    Raises FileExistsError where there is such a folder.
+    Raises FileExistsError where there is such a folder, OSError where it cannot be written.
     """
     target = into / "examples"
-    if target.exists():
-        raise FileExistsError(17, "there is something of this name already", str(target))
-    into.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=into, prefix=".examples.") as made:
-        shutil.copytree(folder(), Path(made) / "examples", ignore=shutil.ignore_patterns(*_IGNORED))
-        (Path(made) / "examples").rename(target)
+    files = [each for each in sorted(folder().rglob("*")) if each.is_file()]
+    copy_files({each.relative_to(folder()): each for each in files if not {*each.parts} & {*_IGNORED}}, target)
     return target
+
+
+def copy_files(files: Mapping[Path, Path], target: Path) -> None:
+    """Copy files, by their paths in it, to a new folder: all of them or none."""
+    with new_folder(target) as made:
+        for name, source in files.items():
+            (made / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, made / name)
 
 
 def run(name: str, arguments: list[str]) -> None:

@@ -1,6 +1,6 @@
-"""Programs that a command line names: `FILE.py:NAME`, a file of text, or a folder with a file for each device.
+"""Programs that a command line names: `FILE.py:NAME`, a file of text, `-`, a dump, or a folder with a file per device.
 
-Of a file of several modules `FILE.hlo#2` or `FILE.hlo#NAME` names one.
+Of a file or dump of several modules `FILE.hlo#2`, `FILE.hlo#NAME` or `FOLDER#NAME` names one.
 """
 
 from __future__ import annotations
@@ -17,38 +17,44 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shape_inference import XbuildError
 from shape_inference.escaping import Harmless
 
 from ..core.graph import Computation, Module, ModuleGroup, module_in
 from ..core.identifiers import short_path
-from ..text.reading.parts import modules_in
-from .npz import ArchiveError, kind_of, read_text
+from .arrays import ArchiveError, kind_of, read_text
+from .programs import is_of_jax
+
+if TYPE_CHECKING:
+    from .dumps import DumpedModule
 
 MOST_TEXT = 4 << 30
 """The limit of bytes of text that is read; a sparse file may have any size."""
 
-_PLAIN = (".hlo", ".mlir", ".txt", ".mlirbc")
+_PLAIN = (".hlo", ".mlir", ".txt", ".mlirbc", ".pb")
 TEXTS = (*_PLAIN, *(f"{suffix}.gz" for suffix in _PLAIN))
-"""The suffixes of files of text, and of MLIR bytecode, plain and compressed by gzip."""
+"""The suffixes of files of text, of MLIR bytecode and of HLO protos, plain and compressed by gzip."""
 
 Program: TypeAlias = Computation | Module | ModuleGroup
 MOST_NAMED = 12
-_OF_SEVERAL = re.compile(r"(.+\.(?:hlo|mlir|txt|mlirbc)(?:\.gz)?)#([^#/\\]+)", re.DOTALL)
-_OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|mlir|txt|mlirbc)(?:\.gz)?")
+STDIN = "-"
+"""The target that names stdin."""
+_stdin_read: tuple[Any, bytes] | None = None
+_OF_SEVERAL = re.compile(r"(.+\.(?:hlo|mlir|txt|mlirbc|pb)(?:\.gz)?)#([^#/\\]+)", re.DOTALL)
+_OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|mlir|txt|mlirbc|pb)(?:\.gz)?")
 _KINDS = (Computation, Module, ModuleGroup)
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(f"{_ROOT / package}{os.sep}" for package in ("xbuild", "shape_inference", "interpreter"))
 
 
-class TargetError(Harmless):
+class TargetError(Harmless, ValueError):
     """The error for a target that names no program; the message lists programs that exist."""
 
 
 class UserError(Harmless):
-    """The error for an exception of the user's file; the message is the traceback with the user's lines only."""
+    """The error for an exception of a user's file; the message is the traceback with the user's lines only."""
 
 
 def load(
@@ -56,26 +62,51 @@ def load(
     replicas: int | None = None,
     partitions: int | None = None,
     shapes: Mapping[str, int] | None = None,
+    stage: str = "",
+    *,
+    is_global: bool = False,
 ) -> Program:
     """The program that a target names, of a text with these counts, and these sizes of dimensions that it leaves open.
 
-    TargetError where the target names none, UserError where its file raises.
+    `stage` is that of the text of a dump; with `is_global` what JAX lowers is not partitioned. TargetError where the
+    target names none, UserError where its file raises.
     """
     path, one = split_target(target)
-    if path.endswith(TEXTS) and not Path(path).is_dir():
+    is_folder = bool(path) and Path(path).is_dir()
+    if stage and (not is_folder or is_of_devices(path)):
+        raise TargetError(f"--stage applies to dump folders, and the target is {target!r}")
+    if path == STDIN or (path.endswith(TEXTS) and not is_folder):
         return _read_program(Path(path), replicas, partitions, shapes, one)
+    if is_folder and not is_of_devices(path):
+        return _read_program(_text_in_dump(path, one, stage), replicas, partitions, shapes)
     if replicas is not None or partitions is not None or shapes:
-        raise TargetError(f"--replicas, --partitions and --shape are for text, and the target is {target!r}")
-    if target and Path(target).is_dir():
-        return _read_folder(Path(target))
+        raise TargetError(f"--replicas, --partitions and --shape apply to text files, and the target is {target!r}")
+    if is_folder:
+        return _read_folder(Path(path))
     path, colon, name = target.rpartition(":") if not target.endswith(".py") else (target, "", "")
     if not path.endswith(".py"):
-        raise TargetError(f"{target!r} is no target: FILE.hlo, FILE.mlir, FILE.txt, FILE.py:NAME or a folder is wanted")
+        forms = "FILE.hlo, FILE.mlir, FILE.txt, FILE.pb, FILE.py:NAME, a folder, or - for stdin"
+        raise TargetError(f"{target!r} is not a target: expected {forms}")
     module = _run(_existing(Path(path)))
     if not colon:
         names = _candidates(module)
-        raise TargetError(f"{target!r} is a file of programs: {target}:NAME is wanted{_it_has(names)}")
-    return _program(module, path, name)
+        raise TargetError(f"{target!r} is a Python file: expected {target}:NAME{_it_has(names)}")
+    return _program(module, path, name, is_global)
+
+
+def load_file(
+    target: str,
+    replicas: int | None = None,
+    partitions: int | None = None,
+    shapes: Mapping[str, int] | None = None,
+    **_: Any,
+) -> Program:
+    """The program of a file of text or of a folder, which runs no code; TargetError for any other target."""
+    path, _one = split_target(target)
+    if not path.endswith(TEXTS) and not Path(path).is_dir():
+        advice = "import the file and pass its program" if ".py" in path else "expected FILE.hlo, .mlir, .txt, .pb"
+        raise TargetError(f"{target!r} is not the path of a program: {advice}")
+    return load(target, replicas, partitions, shapes)
 
 
 def file_of(target: str) -> str:
@@ -85,36 +116,98 @@ def file_of(target: str) -> str:
 
 
 def split_target(target: str) -> tuple[str, str]:
-    """The file of a target and, after `#`, the number or name of one of its modules, else nothing."""
-    found = _OF_SEVERAL.fullmatch(target)
-    return (target, "") if found is None or Path(target).exists() else (found[1], found[2])
+    """The file of a target and, after `#`, the number or name of one of its modules, or an empty text."""
+    match = _OF_SEVERAL.fullmatch(target)
+    if match is None or Path(target).exists():
+        folder, mark, one = target.partition("#")
+        return (folder, one) if mark and one and not Path(target).exists() and _is_folder(folder) else (target, "")
+    return match[1], match[2]
 
 
-def each_of(target: str) -> list[str]:
-    """A target for each module of a file of several; the target alone where it names one program."""
+def _is_folder(path: str) -> bool:
+    return path == STDIN or (bool(path) and Path(path).is_dir())
+
+
+def module_targets(target: str) -> list[str]:
+    """A target for each module of a file or dump; only the target itself if it names one program."""
     path, one = split_target(target)
-    if one or not path.endswith(TEXTS) or not Path(path).is_file():
+    if not one and is_dump(path):
+        keys = [module.key for module in modules_in_folder(path)]
+        return [f"{path}#{key}" for key in keys] if len(keys) > 1 else [target]
+    if one or (path != STDIN and (not path.endswith(TEXTS) or not Path(path).is_file())):
         return [target]
-    count = len(modules_in(_text_of(Path(path))))
+    from ..text.reader import modules_in
+
+    count = len(modules_in(text_of_file(Path(path))))
     return [f"{path}#{number}" for number in range(1, count + 1)] if count > 1 else [target]
+
+
+def is_dump(path: str) -> bool:
+    """Whether a path is a folder with programs of any names, as XLA, JAX and the guard write them."""
+    return bool(path) and Path(path).is_dir() and not is_of_devices(path)
+
+
+def is_of_devices(folder: str) -> bool:
+    """Whether a folder has a file for each device."""
+    return any(_OF_DEVICE.fullmatch(each.name) for each in Path(folder).iterdir())
+
+
+def modules_in_folder(folder: str) -> list[DumpedModule]:
+    """The modules of a dump; TargetError if it has none."""
+    from .dumps import modules_of_dump
+
+    modules = modules_of_dump(Path(folder))
+    if not modules:
+        raise TargetError(
+            f"the folder {folder!r} has none of these; expected device0.hlo, device1.hlo and so on, or a dump of XLA, "
+            "JAX or `xbuild guard` (module_0001.jit_f.before_optimizations.txt, jax_ir0000_jit_f_compile.mlir)"
+        )
+    return modules
+
+
+def _text_in_dump(folder: str, one: str, stage: str) -> Path:
+    """The file of a module of a dump, at a stage; without a name it must be the only module."""
+    modules = modules_in_folder(folder)
+    has = f"{folder} has {len(modules)} module{'s' * (len(modules) != 1)}: {shortened([each.key for each in modules])}"
+    if not one and len(modules) > 1:
+        raise TargetError(f"{has}; this command takes one, as in {folder}#{modules[0].key}")
+    chosen = [each for n, each in enumerate(modules, 1) if one in ("", each.key, str(n))]
+    if not chosen:
+        raise TargetError(f"no module is {one!r}{_did_you_mean(one, [each.key for each in modules])}: {has}")
+    found = chosen[0].stage(stage)
+    if found is None:
+        names = shortened([*dict.fromkeys(each.name for each in chosen[0].stages)])
+        raise TargetError(f"{folder}#{chosen[0].key} has no stage {stage!r}; it has {names}")
+    return found.path
 
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
         if path.exists():
-            raise TargetError(f"{str(path)!r} is {kind_of(path)}, and a file is wanted")
+            raise TargetError(f"{str(path)!r} is {kind_of(path)}; expected a file")
         siblings = [each.name for each in path.parent.glob(f"*{path.suffix}")] if path.parent.is_dir() else []
         raise TargetError(f"there is no file {str(path)!r}{_did_you_mean(path.name, siblings)}")
     return path
 
 
-def _text_of(path: Path) -> str:
-    from ..stablehlo.reading.bytecode import as_text
+def text_of_file(path: Path) -> str:
+    """The text of a file, or of stdin; bytecode and protos are converted."""
+    from ..stablehlo.reading.either import as_text
 
     try:
+        if str(path) == STDIN:
+            return as_text(_read_stdin(), "<stdin>")
         return as_text(read_text(_existing(path), MOST_TEXT), short_path(str(path)))
     except ArchiveError as error:
         raise TargetError(str(error)) from None
+
+
+def _read_stdin() -> bytes:
+    """What stdin has; it is read once, since a command may ask for its modules and then for each of them."""
+    global _stdin_read
+    if _stdin_read is None or _stdin_read[0] is not sys.stdin:
+        _stdin_read = (sys.stdin, sys.stdin.buffer.read(MOST_TEXT))
+    return _stdin_read[1]
 
 
 def _read_program(
@@ -124,10 +217,11 @@ def _read_program(
     shapes: Mapping[str, int] | None = None,
     one: str = "",
 ) -> Module:
-    """A module of a file; lines of the user's program are those that its metadata and tables of frames name."""
+    """A module of a file; the user's lines are those that its metadata and tables of frames name."""
     from ..stablehlo.reading.either import parse
 
-    text, file = _part_of(_text_of(path), path, one), short_path(str(path))
+    text = _part_of(text_of_file(path), path, one)
+    file = "<stdin>" if str(path) == STDIN else short_path(str(path))
     try:
         return parse(text, file, origins=True, replicas=replicas, partitions=partitions, shapes=shapes)
     except ValueError as error:
@@ -138,6 +232,8 @@ def _read_program(
 
 def _part_of(text: str, path: Path, one: str) -> str:
     """The text of one module of a file, with the lines before it blank; TargetError where the target names none."""
+    from ..text.reader import modules_in
+
     found = modules_in(text)
     if len(found) < 2 and not one:
         return text
@@ -161,7 +257,7 @@ def _read_folder(path: Path) -> ModuleGroup:
     found = sorted((int(named[1]), each) for each in path.iterdir() if (named := _OF_DEVICE.fullmatch(each.name)))
     if not found or [device for device, _ in found] != [*range(len(found))]:
         have = ", ".join(each.name for _, each in found) or "none of these"
-        raise TargetError(f"the folder {str(path)!r} has {have}; device0.hlo, device1.hlo and so on are wanted")
+        raise TargetError(f"the folder {str(path)!r} has {have}; expected device0.hlo, device1.hlo and so on")
     return ModuleGroup({device: _read_program(each) for device, each in found})
 
 
@@ -230,26 +326,45 @@ def _is_users(file: str) -> bool:
     return not file.startswith(("<frozen importlib", *_OURS))
 
 
-def _program(module: ModuleType, path: str, name: str) -> Program:
+def _program(module: ModuleType, path: str, name: str, is_global: bool) -> Program:
     if name not in vars(module):
         names = _candidates(module)
         raise TargetError(f"{path} has no {name!r}{_did_you_mean(name, names) or _it_has(names)}")
-    found = module_in(vars(module)[name])
+    found = _converted(vars(module)[name], path, name, is_global)
     if not isinstance(found, _KINDS) and callable(found):
-        found = module_in(_called(found, name))
+        found = _converted(_call(found, name), path, name, is_global)
     if not isinstance(found, _KINDS):
-        raise TargetError(f"{path}:{name} is {_described(found)}; a Computation, Module or ModuleGroup is wanted")
+        raise TargetError(
+            f"{path}:{name} is {_description(found)}; expected a Computation, Module or ModuleGroup, "
+            "or what JAX lowers or compiles"
+        )
     return found
 
 
-def _called(function: Callable[..., Any], name: str) -> Any:
-    wanted = _needed(function)
-    if wanted:
-        raise TargetError(f"{name} takes {', '.join(wanted)}; a function of no arguments is wanted")
+def _converted(value: Any, path: str, name: str, is_global: bool) -> Any:
+    """The program of a value of a user's file, which may be text or come from JAX."""
+    if not is_of_jax(value):
+        return module_in(value)
+    from .jax_functions import NeedsArgumentsError
+
+    try:
+        return module_in(value, is_global=is_global)
+    except NeedsArgumentsError as error:
+        raise TargetError(f"{path}:{name}: {error}") from None
+    except XbuildError:
+        raise
+    except Exception as error:  # of a user's function, which JAX traces
+        raise UserError(own_traceback(error)) from None
+
+
+def _call(function: Callable[..., Any], name: str) -> Any:
+    required = _required_parameters(function)
+    if required:
+        raise TargetError(f"{name} takes {', '.join(required)}; expected a function without arguments")
     return _guarded(function, name)
 
 
-def _needed(function: Callable[..., Any]) -> list[str]:
+def _required_parameters(function: Callable[..., Any]) -> list[str]:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -259,7 +374,7 @@ def _needed(function: Callable[..., Any]) -> list[str]:
 
 
 def _candidates(module: ModuleType) -> list[str]:
-    return [each for each, value in vars(module).items() if not each.startswith("_") and _is_candidate(value, module)]
+    return [name for name, value in vars(module).items() if not name.startswith("_") and _is_candidate(value, module)]
 
 
 def _it_has(names: list[str]) -> str:
@@ -267,9 +382,9 @@ def _it_has(names: list[str]) -> str:
 
 
 def _is_candidate(value: Any, module: ModuleType) -> bool:
-    if isinstance(module_in(value), _KINDS):
+    if isinstance(value, _KINDS) or isinstance(getattr(value, "module", None), Module) or is_of_jax(value):
         return True
-    return inspect.isfunction(value) and value.__module__ == module.__name__ and not _needed(value)
+    return inspect.isfunction(value) and value.__module__ == module.__name__ and not _required_parameters(value)
 
 
 def _did_you_mean(name: str, names: list[str]) -> str:
@@ -277,6 +392,6 @@ def _did_you_mean(name: str, names: list[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _described(value: Any) -> str:
+def _description(value: Any) -> str:
     text = repr(value)
     return f"{text[:60]}{'…' * (len(text) > 60)}, of type {type(value).__name__}"

@@ -31,6 +31,12 @@ def file_beside(target: Path) -> tuple[int, str]:
     return tempfile.mkstemp(prefix=_prefix(), dir=target.parent)
 
 
+def folder_beside(target: Path) -> str:
+    """The name of a temporary folder beside a target, which it is to become."""
+    sweep(target.parent)
+    return tempfile.mkdtemp(prefix=_prefix(), dir=target.parent)
+
+
 def sweep(place: Path) -> None:
     """Remove temporary files in a folder that ended processes of this user on this machine left there."""
     if os.name != "posix":  # on Windows, os.kill with signal 0 ends the process

@@ -1,25 +1,246 @@
-"""A level of the game: the states of a program, from which of them it can still end, and where it hangs."""
+"""A level of the game: all states of a small program, from which of them it can still end, and where it hangs.
+
+Sections:
+
+    Items of a level
+    States of a board
+    A level: all states of a program
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any, TypeAlias
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from shape_inference import refuse
 
 from ..checking.dataflow.decisions import Decisions
-from ..checking.model.program import program_of, runnable
+from ..checking.deadlock.level_run import LevelContext
+from ..checking.model.program import DeviceClass, as_program, program_of
 from ..checking.model.verdict import CheckArguments, Verdict
-from ..checking.scenarios import Scenarios
+from ..checking.scenarios import (
+    ALL,
+    MOST_EVENTS,
+    EventKey,
+    Scenarios,
+    SimulatedEvent,
+    TooLongError,
+    Traces,
+    order_parts,
+)
 from ..checking.stages import context_of
-from ..core.graph import Computation, Module, ModuleGroup
-from ..process.recursion_limit import room_for_calls
+from ..core.graph import Computation, Instruction, Module, ModuleGroup
+from ..process.limits import room_for_calls
 from ..properties.sites import Site
-from .items import Board, board_of
-from .states import States, Wait
+
+# ----------------------------------------------------------------------------
+# Items of a level
+#
+# What each device may begin next, in which order, and the events that each item has.
+
+
+@frozen
+class Item:
+    """A communicating instruction of an entry: the items before it, as a set of bits, and its events on the device."""
+
+    instruction: Instruction
+    before: int
+    events: tuple[SimulatedEvent, ...]
+
+
+@frozen
+class Board:
+    """The items of each device in one scenario; with one program for all, devices begin their items in one order."""
+
+    items: Mapping[int, tuple[Item, ...]]
+    is_common_order: bool
+
+
+def board_of(context: LevelContext, scenarios: Scenarios, scenario: int) -> Board:
+    """The board of a scenario, by its number; raises too_many_states where devices communicate too often."""
+    try:
+        traces = scenarios.traces(context, scenarios.enumerated[scenario])
+    except TooLongError:
+        refuse("too_many_states", f"the devices communicate in more than {MOST_EVENTS:,} steps, too many for a page",
+               "fewer trips of loops, or fewer calls")  # fmt: skip
+    program = context.program
+    items = {device: tuple(_items(program.class_of[device], traces, device)) for device in program.devices}
+    return Board(items, program.spmd and len(program.devices) > 1)
+
+
+def _items(each: DeviceClass, traces: Traces, device: int) -> Iterator[Item]:
+    """The items of a device in recorded order, each with the events of the trace that are inside it."""
+    before = order_parts(each.module.entry).before
+    given = [i for i in each.order(each.module.entry) if i in before]
+    number = {instruction: place for place, instruction in enumerate(given)}
+    inside: dict[Instruction, list[SimulatedEvent]] = {instruction: [] for instruction in given}
+    for event in traces[device]:
+        path = event.site.path
+        inside[path[0].instruction if path else event.site.instruction].append(event)
+    for place, instruction in zip(count(), given, strict=False):
+        earlier = [place - 1] if each.given and place else [number[one] for one in before[instruction]]
+        yield Item(instruction, sum(1 << one for one in set(earlier)), tuple(inside[instruction]))
+
+
+# ----------------------------------------------------------------------------
+# States of a board
+#
+# Which items each device has begun, where it waits, and which moves there are.
+
+MOST_STATES = 3000
+
+Place: TypeAlias = tuple[
+    int, int, int
+]  # the items begun, as bits; the item at which the device waits, or -1; its event
+State: TypeAlias = tuple[Place, ...]
+Move: TypeAlias = tuple[int, int]  # a device, and the item that it begins
+
+
+@frozen
+class GameWait:
+    """Where a device waits: the item, what it waits for, and the devices that are to come."""
+
+    device: int
+    item: int
+    event: SimulatedEvent
+    missing: tuple[int, ...]
+
+
+@define
+class States:
+    """All states that moves reach from the first, in the order of their discovery.
+
+    After a move every device goes on as far as it can: which one goes first makes no difference, since an event that is
+    possible stays possible.
+    """
+
+    board: Board
+    orders: list[tuple[tuple[int, ...], ...]] = field(factory=list)
+    states: list[State] = field(factory=list)
+    moves: list[dict[Move, int]] = field(factory=list)
+
+    def explore(self) -> States:
+        """Find all states; raises too_many_states where there are more than MOST_STATES."""
+        start = self._advance_all(tuple((0, -1, 0) for _ in self.board.items))
+        known = {self._key(start, ()): 0}
+        self.states, self.moves, self.orders = [start], [{}], [()]
+        waiting = deque([0])
+        while waiting:
+            number = waiting.popleft()
+            for move in self._legal_moves(self.states[number], self.orders[number]):
+                after, order = self._after(number, move)
+                key = self._key(after, order)
+                if key not in known:
+                    known[key] = len(self.states)
+                    self._enter(after, order)
+                    waiting.append(known[key])
+                self.moves[number][move] = known[key]
+        return self
+
+    def _enter(self, state: State, order: tuple[tuple[int, ...], ...]) -> None:
+        if len(self.states) == MOST_STATES:
+            refuse(
+                "too_many_states", f"the program has more than {MOST_STATES} states, too many for a page", "fewer ops"
+            )
+        self.states.append(state)
+        self.moves.append({})
+        self.orders.append(order)
+
+    def _key(self, state: State, order: tuple[tuple[int, ...], ...]) -> tuple[State, tuple[tuple[int, ...], ...]]:
+        return state, order
+
+    def _legal_moves(self, state: State, order: tuple[tuple[int, ...], ...]) -> Iterator[Move]:
+        """The items that devices may begin; in a common order a device takes what another has begun at its place."""
+        for (device, items), (begun, at, _) in zip(self.board.items.items(), state, strict=True):
+            if at >= 0:
+                continue
+            ready = [n for n, item in enumerate(items) if not begun >> n & 1 and item.before & ~begun == 0]
+            common = order[0] if order else ()
+            if self.board.is_common_order and begun.bit_count() < len(common):
+                ready = [n for n in ready if n == common[begun.bit_count()]]
+            yield from ((device, n) for n in ready)
+
+    def _after(self, number: int, move: Move) -> tuple[State, tuple[tuple[int, ...], ...]]:
+        device, item = move
+        state, order = self.states[number], self.orders[number]
+        index = [*self.board.items].index(device)
+        begun = state[index][0]
+        if self.board.is_common_order:
+            common = order[0] if order else ()
+            order = ((*common, item),) if begun.bit_count() == len(common) else order
+        moved = (*state[:index], (begun | 1 << item, item, 0), *state[index + 1 :])
+        return self._advance_all(moved), order
+
+    def _advance_all(self, state: State) -> State:
+        """The state after every device has gone on as far as it can."""
+        done = self._counts(state)
+        places = [list(place) for place in state]
+        moved = True
+        while moved:
+            moved = False
+            for place, (device, items) in zip(places, self.board.items.items(), strict=True):
+                while place[1] >= 0 and self._advance(place, items[place[1]], device, done):
+                    moved = True
+        return tuple((begun, at, event) for begun, at, event in places)
+
+    def _advance(self, place: list[int], item: Item, device: int, done: Mapping[int, Counter[EventKey]]) -> bool:
+        """Advance a device by one event, or end its item; False where it waits."""
+        if place[2] == len(item.events):
+            place[1], place[2] = -1, 0
+            return True
+        event = item.events[place[2]]
+        if event.is_possible(done):
+            event.record(device, done)
+            place[2] += 1
+            return True
+        return False
+
+    def _counts(self, state: State) -> dict[int, Counter[EventKey]]:
+        """The events that have happened, by device."""
+        done: dict[int, Counter[EventKey]] = {device: Counter() for device in (ALL, *self.board.items)}
+        for (device, items), (begun, at, position) in zip(self.board.items.items(), state, strict=True):
+            for number, item in enumerate(items):
+                if begun >> number & 1:
+                    for event in item.events[: position if number == at else None]:
+                        event.record(device, done)
+        return done
+
+    def is_end(self, number: int) -> bool:
+        """Whether every device has ended."""
+        return all(
+            at < 0 and begun == (1 << len(items)) - 1
+            for items, (begun, at, _) in zip(self.board.items.values(), self.states[number], strict=True)
+        )
+
+    def waits(self, number: int) -> Iterator[GameWait]:
+        """The devices that wait in a state, and for whom."""
+        state = self.states[number]
+        done = self._counts(state)
+        for (device, items), (_, at, position) in zip(self.board.items.items(), state, strict=True):
+            if at >= 0:
+                event = items[at].events[position]
+                yield GameWait(device, at, event, tuple(_missing(event, done)))
+
+
+def _missing(event: SimulatedEvent, done: Mapping[int, Counter[EventKey]]) -> Iterator[int]:
+    """The devices whose events are still to come."""
+    for device, key, needed in event.needs:
+        if device != ALL:
+            if done[device][key] < needed:
+                yield device
+        else:
+            kind, identity, turn = key
+            yield from (each for each in event.members if done[each][kind, identity] < turn)
+
+
+# ----------------------------------------------------------------------------
+# A level: all states of a program
+#
+# From which of them it can still end, and where it hangs.
 
 
 @frozen
@@ -74,28 +295,31 @@ def level_of(
     >>> level.can_end, level.can_hang
     (True, False)
     """
-    asked = CheckArguments(program_of(runnable(program), None), send_buffers, dict(infeed) if infeed else None)
+    asked = CheckArguments(program_of(as_program(program), None), send_buffers, dict(infeed) if infeed else None)
     with room_for_calls({each.module.entry for each in asked.program.classes}):
         context = context_of(asked)
         if isinstance(context, Verdict):
             first = str(context).partition("\n")[0]
-            refuse("invalid_attribute", f"there is no game of a program that the check refuses: {first}")
+            refuse("invalid_attribute", f"a program that the check refuses cannot be played: {first}")
         scenarios = Scenarios(context, Decisions(asked.program))
-        cases = [_explored(board_of(context, scenarios, n), _words(scenarios, n)) for n in _numbers(scenarios)]
+        cases = [
+            _explored(board_of(context, scenarios, n), _scenario_text(scenarios, n))
+            for n in _scenario_numbers(scenarios)
+        ]
     return Level(name or str(getattr(program, "name", "game")), tuple(cases))
 
 
-def _numbers(scenarios: Scenarios) -> Sequence[int]:
+def _scenario_numbers(scenarios: Scenarios) -> Sequence[int]:
     if len(scenarios.enumerated) > _MOST_CASES:
         count = len(scenarios.enumerated)
-        refuse("too_many_states", f"the data of the program decide in {count} ways, and a page has {_MOST_CASES}")
+        refuse("too_many_states", f"the data can decide in {count} ways; a page holds at most {_MOST_CASES}")
     return range(len(scenarios.enumerated))
 
 
 _MOST_CASES = 16
 
 
-def _words(scenarios: Scenarios, number: int) -> str:
+def _scenario_text(scenarios: Scenarios, number: int) -> str:
     """The decisions of the data, in words."""
     values = scenarios.enumerated[number]
     return "; ".join(choice.text(value) for choice, value in zip(scenarios.choices, values, strict=True))
@@ -136,19 +360,19 @@ def _case(case: Case) -> dict[str, Any]:
 
 def _row(case: Case, number: int, waits: dict[str, int]) -> list[Any]:
     """A state: [begun, item, words of the wait] for each device, its moves, whether it can end, whether it can hang."""
-    told = {wait.device: waits.setdefault(_told(wait), len(waits)) for wait in case.states.waits(number)}
+    wait_of = {wait.device: waits.setdefault(_wait_text(wait), len(waits)) for wait in case.states.waits(number)}
     places = [
-        [begun, at, told.get(device, -1)]
+        [begun, at, wait_of.get(device, -1)]
         for device, (begun, at, _) in zip(case.board.items, case.states.states[number], strict=True)
     ]
     moves = [[device, item, after] for (device, item), after in case.states.moves[number].items()]
     return [places, moves, int(case.can_end[number]), int(case.can_hang[number])]
 
 
-def _told(wait: Wait) -> str:
+def _wait_text(wait: GameWait) -> str:
     """What a device waits for, in words."""
     if wait.event.is_starved:
-        return "waits for an item of its infeed, and there is none left"
+        return "waits for an infeed item, but none is left"
     whom = _devices(wait.missing)
     site: Site = wait.event.site
     role = wait.event.does[0].name
@@ -156,11 +380,11 @@ def _told(wait: Wait) -> str:
         "sent": "to post the buffer of its recv",
         "accepted": "to post the buffer of its recv",
         "received": "to send",
-    }.get(role, f"to come to {_same(site)}")
+    }.get(role, f"to reach {_site_text(site)}")
     return f"waits for {whom} {what}"
 
 
-def _same(site: Site) -> str:
+def _site_text(site: Site) -> str:
     return f"{site.instruction.opcode.removesuffix('_done').replace('_', '-')} ({site.instruction.name})"
 
 

@@ -1,25 +1,27 @@
-"""Answers of learners: read from a line or a Python value, and compared with what a program gave."""
+"""Answers of learners: read from a line or a Python value, and compared with what a program computed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-_NUMBER = re.compile(r"[-+]?(?:inf(?:inity)?|nan|\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?)(?![\w.])", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"[-+]?(?:inf(?:inity)?|nan|\d++(?:\.\d*+)?(?:e[-+]?\d++)?|\.\d++(?:e[-+]?\d++)?)(?![\w.])", re.IGNORECASE
+)
 _FILLING = re.compile(r"[\s,;\[\](){}]+")
 _YES = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
 _ZERO = frozenset({"none", "nothing", "zero"})
 _SHAPE = re.compile(r"[a-z]\w*\[([\d,]*)\]")
-_NOT = frozenset({"not", "no", "never", "none", "nothing", "neither"})
+_NEGATIONS = frozenset({"not", "no", "never", "none", "nothing", "neither"})
 CLOSE = 1e-3
-"""How far an answer may be from a number that is no integer, as a part of it: 0.333 is right for a third."""
+"""The relative error that an answer may have if the number is not an integer: 0.333 is right for a third."""
 
 
 def is_right(guess: Any, truth: Any, choices: Sequence[str] = ()) -> bool:
-    """Whether a guess, typed or a Python value, says what the truth is; of a shape the extents are enough.
+    """Whether a guess, typed or a Python value, is right; for a shape, its extents are enough.
 
     >>> is_right("1 2", [[1], [2]]), is_right("a", "ok", ["ok", "deadlock"]), is_right("none", 0)
     (True, True, True)
@@ -27,28 +29,28 @@ def is_right(guess: Any, truth: Any, choices: Sequence[str] = ()) -> bool:
     (True, True, False)
     """
     if choices:
-        return _chosen(guess, choices) == _plain(truth)
+        return _match_choice(guess, choices) == _normalize(truth)
     if isinstance(truth, str):
         extents = _extents(truth)
-        return _plain(guess) == _plain(truth) or (extents is not None and _whole(guess) == extents)
-    wanted, given = numbers(truth), _typed(guess) if isinstance(guess, str) else numbers(guess)
-    return wanted is not None and given is not None and _same(given, wanted)
+        return _normalize(guess) == _normalize(truth) or (extents is not None and _guessed_numbers(guess) == extents)
+    expected, guessed = numbers(truth), _read_numbers(guess) if isinstance(guess, str) else numbers(guess)
+    return expected is not None and guessed is not None and _are_equal(guessed, expected)
 
 
-def shown(value: Any) -> str:
-    """A value as a person writes it: nested lists, whole numbers without a point.
+def answer_text(value: Any) -> str:
+    """A value as a person writes it: nested lists, integers without a decimal point.
 
     >>> import numpy as np
-    >>> shown(np.float32([[1, 2.5], [np.nan, -0.0]])), shown((np.int32(3), [np.bool_(True)]))
+    >>> answer_text(np.float32([[1, 2.5], [np.nan, -0.0]])), answer_text((np.int32(3), [np.bool_(True)]))
     ('[[1, 2.5], [nan, 0]]', '[3, [yes]]')
     """
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(shown, value))}]"
+        return f"[{', '.join(map(answer_text, value))}]"
     array = np.asarray(value)
     if array.ndim:
-        return shown(list(array))
+        return answer_text(list(array))
     number = array.item()
     if isinstance(number, bool):
         return "yes" if number else "no"
@@ -56,99 +58,93 @@ def shown(value: Any) -> str:
 
 
 def numbers(value: Any) -> list[float] | None:
-    """All numbers of a value in order, without its nesting; None where something in it is no number."""
+    """All numbers of a value in order, without its nesting; None if some part is not a number."""
     if isinstance(value, list | tuple):
-        parts = [numbers(each) for each in value]
-        return None if any(part is None for part in parts) else [each for part in parts for each in part or ()]
+        parts = [numbers(part) for part in value]
+        return None if any(part is None for part in parts) else [number for part in parts for number in part or ()]
     try:
-        return [float(each) for each in np.asarray(value).astype(np.float64).ravel()]
+        return [float(number) for number in np.asarray(value).astype(np.float64).ravel()]
     except (TypeError, ValueError):
         return None
 
 
-def _typed(text: str) -> list[float] | None:
-    """The numbers of a typed line; None where anything else stands in it."""
-    found: list[float] = []
+def _read_numbers(text: str) -> list[float] | None:
+    """The numbers of a typed line; None if it contains anything else."""
+    read: list[float] = []
     for word in filter(None, _FILLING.split(text.strip())):
         if word.lower() in _YES:
-            found.append(float(_YES[word.lower()]))
+            read.append(float(_YES[word.lower()]))
         elif word.lower() in _ZERO:
-            found.append(0.0)
+            read.append(0.0)
         elif _NUMBER.fullmatch(word):
-            found.append(float(word))
+            read.append(float(word))
         else:
             return None
-    return found
+    return read
 
 
-def _same(given: Iterable[float], wanted: Iterable[float]) -> bool:
-    pairs = [*zip(given, wanted, strict=False)]
-    given, wanted = [*given], [*wanted]
-    return len(given) == len(wanted) and all(_equal(*pair) for pair in pairs)
+def _are_equal(guessed: list[float], expected: list[float]) -> bool:
+    return len(guessed) == len(expected) and all(map(_is_close, guessed, expected))
 
 
-def _equal(given: float, wanted: float) -> bool:
-    if np.isnan(wanted) or np.isinf(wanted) or wanted.is_integer():
-        return given == wanted or (np.isnan(given) and np.isnan(wanted))
-    return abs(given - wanted) <= CLOSE * abs(wanted)
+def _is_close(guess: float, expected: float) -> bool:
+    if np.isnan(expected) or np.isinf(expected) or expected.is_integer():
+        return bool(guess == expected or (np.isnan(guess) and np.isnan(expected)))
+    return abs(guess - expected) <= CLOSE * abs(expected)
 
 
 def _extents(text: str) -> list[float] | None:
-    """The extents of an array's shape; None of other words."""
+    """The extents of an array's shape; None for other text."""
     match = _SHAPE.fullmatch(text)
-    return [float(each) for each in match[1].split(",") if each] if match else None
+    return [float(extent) for extent in match[1].split(",") if extent] if match else None
 
 
-def _whole(guess: Any) -> list[float] | None:
-    """The numbers of a guess; None where it has none, or is more than numbers."""
-    return (_typed(guess) if isinstance(guess, str) else numbers(guess)) or None
+def _guessed_numbers(guess: Any) -> list[float] | None:
+    """The numbers of a guess; None if it has none, or anything else."""
+    return (_read_numbers(guess) if isinstance(guess, str) else numbers(guess)) or None
 
 
-def _plain(text: Any) -> str:
+def _normalize(text: Any) -> str:
     return re.sub(r"[\s\"'.`]+", "", str(text)).casefold()
 
 
-def _chosen(guess: Any, choices: Sequence[str]) -> str:
-    """The choice that is meant by its letter, its words, or a part of its words that only one has; "" for none."""
-    word = _plain(guess)
+def _match_choice(guess: Any, choices: Sequence[str]) -> str:
+    """The choice that a guess names by its letter, its text, or a part that only one choice has; "" for none."""
+    word = _normalize(guess)
     letters = {chr(ord("a") + number): choice for number, choice in enumerate(choices)}
-    meant = _plain(letters.get(word.rstrip(")"), word))
-    if meant in map(_plain, choices):
-        return meant
-    parts = [each for each in choices if _is_part(_words(guess), _words(each))]
-    return _plain(parts[0]) if len(parts) == 1 else ""
+    named = _normalize(letters.get(word.rstrip(")"), word))
+    if named in map(_normalize, choices):
+        return named
+    matches = [choice for choice in choices if _is_part(_words(guess), _words(choice))]
+    return _normalize(matches[0]) if len(matches) == 1 else ""
 
 
 def _words(text: Any) -> list[str]:
     return re.findall(r"\w+", str(text).casefold())
 
 
-def _is_part(words: list[str], whole: list[str]) -> bool:
-    """Whether words stand in a row in others, and none is left out that turns the meaning around."""
-    at = any(whole[n : n + len(words)] == words for n in range(len(whole)))
-    return bool(words) and at and _NOT & {*whole} <= {*words}
+def _is_part(words: list[str], choice: list[str]) -> bool:
+    """Whether words occur in a row in a choice, and do not omit a word that negates it."""
+    occurs = any(choice[n : n + len(words)] == words for n in range(len(choice)))
+    return bool(words) and occurs and _NEGATIONS & {*choice} <= {*words}
 
 
 def mismatch(guess: Any, truth: Any, choices: Sequence[str] = ()) -> str:
-    """Why a guess is not of the kind or the count that is asked for; "" where it is.
+    """Why a guess has the wrong kind or number of answers; "" if it has the right one.
 
     >>> mismatch("10", [10, 10, 10, 10]), mismatch("ten", 10), mismatch("9", 10)
-    ('you gave 1 number, and 4 are wanted', 'you gave a word, and a number is wanted', '')
+    ('expected 4 numbers, got 1', 'expected a number, got a word', '')
     """
     if choices:
         last = chr(ord("a") + len(choices) - 1)
-        return "" if _chosen(guess, choices) else f"that is none of the choices a to {last}, or more than one of them"
-    given, wanted = _typed(guess) if isinstance(guess, str) else numbers(guess), numbers(truth)
-    if isinstance(truth, str) or wanted is None:
+        return "" if _match_choice(guess, choices) else f"expected exactly one of the choices a to {last}"
+    guessed, expected = _read_numbers(guess) if isinstance(guess, str) else numbers(guess), numbers(truth)
+    if isinstance(truth, str) or expected is None:
         is_shape = isinstance(truth, str) and _extents(truth) is not None
-        return "you gave a number, and a word is wanted" if given and not is_shape else ""
-    asked = "a number is" if len(wanted) == 1 else "numbers are"
-    if given is None:
-        return f"you gave {'words' if len(str(guess).split()) > 1 else 'a word'}, and {asked} wanted"
-    if len(given) == len(wanted):
+        return "expected a word, got a number" if guessed and not is_shape else ""
+    if guessed is None:
+        kind = "words" if len(str(guess).split()) > 1 else "a word"
+        return f"expected {'a number' if len(expected) == 1 else 'numbers'}, got {kind}"
+    if len(guessed) == len(expected):
         return ""
-    return f"you gave {len(given)} number{'s' * (len(given) != 1)}, and {len(wanted)} {_are(wanted)} wanted"
-
-
-def _are(wanted: list[float]) -> str:
-    return "is" if len(wanted) == 1 else "are"
+    return f"expected {len(expected)} number{'s' * (len(expected) != 1)}, got {len(guessed)}"

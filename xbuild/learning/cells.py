@@ -1,4 +1,4 @@
-"""Files in percent format: their cells of prose and code, played one after the other, and as a notebook."""
+"""Files in percent format: their cells of prose and code, run one after another or written as a notebook."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any, Literal
 
 from attrs import frozen
 
-_DIRECTED = frozenset({"ask", "show"})
+from ..files.arrays import read_text
+
+_DIRECTIONS = frozenset({"ask", "show"})
 _CLAIMS = frozenset({"about_xbuild", "chosen", "hangs_on_xla", "on_jax", "on_stablehlo", "on_xla"})
 
 
 @frozen
 class Cell:
-    """A cell: `prose`, a `rule` (to be read after the question before it), `notes` of a speaker, or `code`.
+    """A cell: `prose`, a `rule` (to read after the question before it), `notes` for a speaker, or `code`.
 
     `line` is the number of its first line in the file.
     """
@@ -27,63 +29,64 @@ class Cell:
 
     @property
     def code_to_read(self) -> str:
-        """The code without the calls that ask, show and claim, and without the import of these."""
+        """The code without the calls of ask, show and claims, and without their import."""
         lines = [line.removesuffix("  # fmt: skip") for line in self.text.split("\n")]
         for node in ast.parse(self.text).body:
-            if _is_directed(node):
+            if _directs_lesson(node):
                 lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
         return _without_gaps(lines)
 
     @property
     def questions(self) -> int:
-        """How many calls of `ask` stand in the code."""
-        return self.kind == "code" and sum(_called(node) == "ask" for node in ast.parse(self.text).body)
+        """How often the code calls `ask`."""
+        return self.kind == "code" and sum(_call_statement(node) == "ask" for node in ast.parse(self.text).body)
 
     def run(self, file: str, space: dict[str, Any]) -> None:
-        """Run the code in a namespace; places in messages are those of the file."""
+        """Run the code in a namespace; line numbers in messages are those of the file."""
         exec(compile("\n" * (self.line - 1) + self.text, file, "exec"), space)
 
 
 def _without_gaps(lines: list[str]) -> str:
-    """Lines joined, with at most one empty line between two others."""
-    kept = [line for number, line in enumerate(lines) if line.strip() or (number and lines[number - 1].strip())]
-    return "\n".join(kept).strip("\n")
+    """Join lines, with at most one empty line between two others."""
+    joined = [line for number, line in enumerate(lines) if line.strip() or (number and lines[number - 1].strip())]
+    return "\n".join(joined).strip("\n")
 
 
-def _is_directed(node: ast.stmt) -> bool:
+def _directs_lesson(node: ast.stmt) -> bool:
+    """Whether a statement directs the lesson (it asks, shows, or states a claim) and is not part of its program."""
     if isinstance(node, ast.ImportFrom):
         return node.module == "xbuild.learning"
     last = node.body[-1] if isinstance(node, ast.FunctionDef) else node
     if isinstance(last, ast.Assign | ast.Return):
-        return last.value is not None and _named(last.value) in _CLAIMS
-    return _called(node) in _DIRECTED
+        return last.value is not None and _called_function(last.value) in _CLAIMS
+    return _call_statement(node) in _DIRECTIONS
 
 
-def _called(node: ast.stmt) -> str:
-    """The name of the function that a statement calls, if it is a call and no more."""
-    return _named(node.value) if isinstance(node, ast.Expr) else ""
+def _call_statement(node: ast.stmt) -> str:
+    """The name of the function that a statement calls, if the statement is only a call."""
+    return _called_function(node.value) if isinstance(node, ast.Expr) else ""
 
 
-def _named(node: ast.expr) -> str:
+def _called_function(node: ast.expr) -> str:
     """The name of the function that an expression calls."""
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
 
 
 def cells_of(text: str) -> list[Cell]:
     """The cells of a file in percent format."""
-    found, head, kept, first = list[Cell](), "", list[str](), 1
+    cells, head, lines, first = list[Cell](), "", list[str](), 1
     for number, line in enumerate([*text.split("\n"), "# %%"], 1):
         if not line.startswith("# %%"):
-            kept.append(line)
+            lines.append(line)
             continue
-        if any(each.strip() for each in kept):
-            found.extend(_cells(head, kept, first))
-        head, kept, first = line, [], number + 1
-    return found
+        if any(line.strip() for line in lines):
+            cells.extend(_cells_below(head, lines, first))
+        head, lines, first = line, [], number + 1
+    return cells
 
 
-def _cells(head: str, lines: list[str], first: int) -> Iterator[Cell]:
-    """The cell under a head; a new section after a rule is a cell of prose."""
+def _cells_below(head: str, lines: list[str], first: int) -> Iterator[Cell]:
+    """The cell below a head; a new section after a rule becomes a cell of prose."""
     if "[markdown]" not in head:
         while not lines[0].strip():
             lines, first = lines[1:], first + 1
@@ -101,12 +104,12 @@ def _cells(head: str, lines: list[str], first: int) -> Iterator[Cell]:
 
 
 def title_of(cells: list[Cell]) -> str:
-    """The words of the first heading."""
+    """The first heading."""
     return next((each.text.partition("\n")[0].lstrip("# ") for each in cells if each.kind == "prose"), "")
 
 
 def play(path: Path, cells: list[Cell], before: Callable[[Cell], None]) -> dict[str, Any]:
-    """Run all cells in one namespace; `before` is called with each cell first. Gives the namespace."""
+    """Run all cells in one namespace, which is returned; calls `before` with each cell before it runs."""
     space: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
     for cell in cells:
         before(cell)
@@ -116,18 +119,18 @@ def play(path: Path, cells: list[Cell], before: Callable[[Cell], None]) -> dict[
 
 
 def notebook(cells: list[Cell]) -> str:
-    """The cells as a Jupyter notebook, without a speaker's notes; rules are folded until the reader opens them."""
+    """The cells as a Jupyter notebook, without a speaker's notes; rules stay folded until the reader opens them."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     facts = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    book = {"cells": [*_entries(cells)], "metadata": facts, "nbformat": 4, "nbformat_minor": 5}
+    book = {"cells": [*_notebook_cells(cells)], "metadata": facts, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
 
 
-def _entries(cells: list[Cell]) -> Iterator[dict[str, Any]]:
-    for number, cell in enumerate(each for each in cells if each.kind != "notes"):
+def _notebook_cells(cells: list[Cell]) -> Iterator[dict[str, Any]]:
+    for number, cell in enumerate(cell for cell in cells if cell.kind != "notes"):
         text = cell.text
         if cell.kind == "rule":
-            text = f"<details><summary>The rule (open it after your guess)</summary>\n\n{text}\n\n</details>"
+            text = f"<details><summary>The rule (open it after you answer)</summary>\n\n{text}\n\n</details>"
         entry: dict[str, Any] = {"id": f"cell-{number}", "metadata": {}, "source": text.splitlines(keepends=True)}
         if cell.kind == "code":
             yield {"cell_type": "code", "execution_count": None, "outputs": [], **entry}
@@ -135,10 +138,14 @@ def _entries(cells: list[Cell]) -> Iterator[dict[str, Any]]:
             yield {"cell_type": "markdown", **entry}
 
 
-def text_of_file(path: Path) -> str:
-    """The text of a file in percent format; of a notebook its code, a cell after the other."""
-    text = path.read_text(encoding="utf-8")
+_MOST_BYTES = 1 << 26
+"""The size of the largest file of a learner that is read; a notebook includes its pictures."""
+
+
+def read_cells_text(path: Path) -> str:
+    """The text of a file in percent format; for a notebook, its code cells in that format."""
+    text = read_text(path, _MOST_BYTES).decode("utf-8")
     if path.suffix != ".ipynb":
         return text
     cells = json.loads(text)["cells"]
-    return "\n".join("# %%\n" + "".join(each["source"]) for each in cells if each["cell_type"] == "code")
+    return "\n".join("# %%\n" + "".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")

@@ -1,4 +1,10 @@
-"""`ask` and `show`, of which lessons are made: a question that is answered before its program runs, and a picture."""
+"""The parts of lessons: `ask`, a question answered before its program runs; `show`, a picture; and who decides.
+
+Sections:
+
+    Claims: who decides an answer
+    Questions
+"""
 
 from __future__ import annotations
 
@@ -7,23 +13,132 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
+from attrs import frozen
 
-from shape_inference import refuse
+from shape_inference import XbuildError, refuse
 from shape_inference.escaping import in_html
 
 from .. import running
 from ..core.graph import Computation, Module, ModuleGroup
+from ..text.reader import parse_hlo
 from ..traces import Trace
-from .answers import is_right, mismatch, shown
-from .claims import Claim, module_of, on_xla, outcome_of, rows_of
+from .answers import answer_text, is_right, mismatch
+
+# ----------------------------------------------------------------------------
+# Claims: who decides an answer
+
+ACCEPTED, REFUSED = "accepted", "refused"
+"""The two possible answers to the question whether HLO text is accepted."""
+
+Engine: TypeAlias = Literal["xla", "stablehlo", "hang", "jax", "choice", "xbuild"]
+"""Who decides an answer: an engine that agrees, a choice that the documents leave open, or xbuild itself."""
+
+_SENTENCES = {
+    "xla": "XLA:CPU agrees.",
+    "stablehlo": "StableHLO's reference interpreter agrees.",
+    "hang": "XLA:CPU waits for devices that never arrive, and then aborts its process.",
+    "jax": "JAX agrees.",
+    "choice": "The documents leave this open; we chose {}.",
+    "xbuild": "{}.",
+}
+
+
+@frozen
+class Claim:
+    """Who decides an answer; `program` and `inputs` (a row of arguments for each device) are what an engine runs.
+
+    If the program is HLO text, the claim is that the engine accepts or refuses the text as xbuild does.
+    """
+
+    engine: Engine
+    words: str = ""
+    program: Module | ModuleGroup | str | None = None
+    inputs: tuple[tuple[Any, ...], ...] = ()
+
+    def __str__(self) -> str:
+        sentence = _SENTENCES[self.engine].format(self.words)
+        if isinstance(self.program, str):
+            return f"XLA:CPU {'accepts' if outcome_of(self.program) == ACCEPTED else 'refuses'} it, too."
+        return f"{sentence} XLA:CPU agrees." if self.engine == "choice" and self.program is not None else sentence
+
+    @property
+    def is_of_an_engine(self) -> bool:
+        """Whether a test runs the program on another engine."""
+        return self.program is not None
+
+
+def on_xla(program: Computation | Module | ModuleGroup | str, *inputs: Any) -> Claim:
+    """The claim that XLA:CPU agrees on these inputs: arguments of a computation, or a row for each device."""
+    return _engine_claim("xla", program, inputs)
+
+
+def on_stablehlo(program: Computation | Module | ModuleGroup | str, *inputs: Any) -> Claim:
+    """The claim that StableHLO's reference interpreter agrees, for programs that XLA:CPU does not run."""
+    return _engine_claim("stablehlo", program, inputs)
+
+
+def on_jax() -> Claim:
+    """The claim that JAX agrees, for what is decided before there is an XLA program."""
+    return Claim("jax")
+
+
+def hangs_on_xla(program: Module, *inputs: Any) -> Claim:
+    """The claim that XLA:CPU starts this program on these inputs and never finishes."""
+    return _engine_claim("hang", program, inputs)
+
+
+def chosen(words: str, program: Computation | Module | ModuleGroup | None = None, *inputs: Any) -> Claim:
+    """The statement that the documents leave the answer open, and what xbuild chose (and XLA:CPU, for a program)."""
+    return Claim("choice", words) if program is None else _engine_claim("choice", program, inputs, words)
+
+
+def about_xbuild(words: str) -> Claim:
+    """The statement that the answer is about xbuild itself, such as what it counts or prints."""
+    return Claim("xbuild", words.rstrip("."))
+
+
+def _engine_claim(engine: Engine, program: Any, inputs: tuple[Any, ...], words: str = "") -> Claim:
+    if isinstance(program, str):
+        return Claim(engine, words, program)
+    return Claim(engine, words, module_of(program), rows_of(program, inputs))
+
+
+def outcome_of(text: str) -> str:
+    """Whether HLO text is accepted."""
+    try:
+        parse_hlo(text)
+    except XbuildError:
+        return REFUSED
+    return ACCEPTED
+
+
+def module_of(program: Computation | Module | ModuleGroup) -> Module | ModuleGroup:
+    """The program as a module; a computation is the program of one device."""
+    return Module(program.name, program) if isinstance(program, Computation) else program
+
+
+def rows_of(program: Computation | Module | ModuleGroup, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
+    """The arguments of each device; the row of a device with one parameter may be that argument itself."""
+    if isinstance(program, Computation):
+        return (inputs,)
+    entries = [
+        (program if isinstance(program, Module) else program.modules[device]).entry
+        for device in range(program.num_devices)
+    ]
+    pairs = zip(entries, inputs or ((),) * len(entries), strict=True)
+    return tuple((row,) if len(entry.parameters) == 1 else tuple(row) for entry, row in pairs)
+
+
+# ----------------------------------------------------------------------------
+# Questions
 
 _DRAWN = (Computation, Module, ModuleGroup)
 
 OPEN = ...
-"""The guess of a question that is not answered yet, as lessons are handed out."""
+"""The guess of a question that is not answered yet, as in the shipped lessons."""
 
 
 @attrs.define(eq=False, slots=False)
@@ -38,46 +153,46 @@ class Question:
 
     @cached_property
     def truth(self) -> Any:
-        """The answer: the program runs when it is asked for the first time."""
+        """The answer; the program runs when this is first read."""
         return self.compute()
 
     @property
     def is_open(self) -> bool:
         return self.guess is OPEN
 
-    def takes(self, guess: Any) -> bool:
+    def accepts(self, guess: Any) -> bool:
         """Whether this guess is right."""
         return is_right(guess, self.truth, self.choices)
 
     def mismatch(self, guess: Any) -> str:
-        """Why this guess is not of the kind or the count that is asked for; "" where it is."""
+        """Why this guess has the wrong kind or number of answers; "" if it has the right one."""
         return mismatch(guess, self.truth, self.choices)
 
 
 class Session(Protocol):
-    """What a lesson is done in: a terminal, a notebook, a page, the judging of a file."""
+    """The way in which a lesson runs: in a terminal, in a notebook, as a page, or to grade a file."""
 
     def ask(self, question: Question) -> None:
-        """Handle a question where the lesson has it."""
+        """Handle a question when the lesson reaches it."""
 
     def show(self, thing: Any) -> None:
         """Show a program, a verdict or a run."""
 
 
-class Printed:
-    """The session of a script or notebook: a guess is judged in print, and pictures are those of the notebook."""
+class PrintSession:
+    """The session of a script or notebook: it prints the grade of each guess, and shows pictures in the notebook."""
 
     def __init__(self) -> None:
         self._waits = False
 
     def ask(self, question: Question) -> None:
         self._waits = question.is_open
-        print(told(question))
+        print(question_text(question))
 
     def show(self, thing: Any) -> None:
         """Show a thing, unless the question before it has no guess yet."""
         if self._waits:
-            print("  (and a picture, once there is a guess)")
+            print("  (a picture follows once you have answered)")
             return
         ipython = sys.modules.get("IPython")
         if ipython is None or ipython.get_ipython() is None:
@@ -88,14 +203,14 @@ class Printed:
             display(HTML(as_html(thing)))  # type: ignore[no-untyped-call,unused-ignore]
 
 
-_PRINTED = Printed()
-_session: ContextVar[Session] = ContextVar("session", default=_PRINTED)
+_PRINT_SESSION = PrintSession()
+_session: ContextVar[Session] = ContextVar("session", default=_PRINT_SESSION)
 
 
 @contextmanager
-def asked_in(session: Session) -> Iterator[None]:
-    """Inside, `ask` and `show` go to this session."""
-    token = _session.set(session)
+def session(current: Session) -> Iterator[None]:
+    """Inside, `ask` and `show` call this session."""
+    token = _session.set(current)
     try:
         yield
     finally:
@@ -111,30 +226,32 @@ def ask(
     claim: Claim | None = None,
     choices: Sequence[str] = (),
 ) -> None:
-    """Ask a question; once there is a guess, compute the answer, judge the guess and say who decides.
+    """Ask a question; once there is a guess, compute the answer, grade the guess and state who decides.
 
     `truth` is a Computation with its arguments as `inputs`; a Module or ModuleGroup with the arguments of each device;
-    HLO text, whose answer is "accepted" or "refused"; or a function, called with the inputs, which must have a `claim`.
-    Of a program the claim is that XLA:CPU gives the same. `of` picks from the result what is asked for. `guess` is
-    `...` until the question is answered. Raises: invalid_attribute where a function comes without a claim.
+    HLO text, whose answer is "accepted" or "refused"; or a function, called with the inputs, which needs a `claim`.
+    For a program, the default claim is that XLA:CPU agrees. `of` selects the answer from the result. `guess` is `...`
+    until the question is answered. Raises: invalid_attribute if a function has no claim.
 
     >>> import xbuild as xb
     >>> double = xb.computation(xb.f32[2])(lambda x: x + x)
     >>> ask("[1, 2] doubled?", [2, 4], double, [1.0, 2.0])
     [1, 2] doubled?
       yours  [2, 4]   right
-      XLA:CPU gives the same.
+      XLA:CPU agrees.
     """
     if claim is None:
         if not isinstance(truth, Computation | Module | ModuleGroup | str):
-            refuse("invalid_attribute", "ask: an answer that no program gives wants a claim: claim=about_xbuild(...)")
+            refuse(
+                "invalid_attribute", "ask: an answer that no program computes needs a claim: claim=about_xbuild(...)"
+            )
         claim = on_xla(truth, *inputs)
     pick = of or (lambda result: result)
     _session.get().ask(Question(question, guess, lambda: pick(_answer(truth, inputs)), claim, tuple(choices)))
 
 
 def show(thing: Any) -> None:
-    """Show a program or a verdict as a picture, a run as a step page; in a terminal, as text. Other things are text."""
+    """Show a program or a verdict as a picture, a run as a step page, anything else as text; in a terminal, as text."""
     _session.get().show(thing)
 
 
@@ -148,33 +265,35 @@ def _answer(truth: Any, inputs: tuple[Any, ...]) -> Any:
     return truth(*inputs)
 
 
-def told(question: Question) -> str:
-    """The question and the guess, judged; of an open question how to answer it."""
-    lines = [question.words, *lettered(question)]
+def question_text(question: Question) -> str:
+    """The question with the grade of its guess; for an open question, how to answer it."""
+    lines = [question.words, *lettered_choices(question)]
     if question.is_open:
-        return "\n".join([*lines, "  no guess yet: put one in place of the three dots, and run this again"])
-    right = question.takes(question.guess)
+        return "\n".join([*lines, "  not answered yet: replace the three dots by your answer, and run this again"])
+    right = question.accepts(question.guess)
     why = "" if right else question.mismatch(question.guess)
-    lines.append(f"  yours  {shown(question.guess)}   {'right' if right else 'not so'}{why and f': {why}'}")
-    return "\n".join([*lines, *([] if right else [f"  the answer  {shown(question.truth)}"]), f"  {question.claim}"])
+    lines.append(f"  yours  {answer_text(question.guess)}   {'right' if right else 'wrong'}{why and f': {why}'}")
+    if not right:
+        lines.append(f"  the answer  {answer_text(question.truth)}")
+    return "\n".join([*lines, f"  {question.claim}"])
 
 
-def lettered(question: Question) -> list[str]:
+def lettered_choices(question: Question) -> list[str]:
     """The choices of a question, each with its letter."""
     return [f"  {chr(ord('a') + number)}) {choice}" for number, choice in enumerate(question.choices)]
 
 
 def as_text(thing: Any) -> str:
-    """What is shown, for a terminal: a program as a tree, a verdict as its report, a run by what each device did."""
+    """A thing as text for a terminal: a program as a tree, a verdict as its report, a run as a summary."""
     from ..pictures import viz
 
     if isinstance(thing, Trace):
-        return f"{thing}\n(the page of this lesson, by --page, shows the run step by step)"
+        return f"{thing}\n(write this lesson with --page to see the run step by step)"
     return str(viz(thing)).rstrip() if isinstance(thing, _DRAWN) else str(thing)
 
 
 def as_html(thing: Any) -> str:
-    """What is shown, for a page: a picture, or a step page in a frame."""
+    """A thing as HTML for a page: a picture, or a step page in a frame."""
     from ..checking import Verdict
     from ..pages import framed
     from ..pictures import viz

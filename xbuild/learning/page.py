@@ -1,10 +1,18 @@
-"""A lesson as one HTML page that needs no network, with pictures, step pages, and questions judged in the page."""
+"""A lesson as one HTML page that needs no network, with pictures, step pages, and questions graded in the page.
+
+Sections:
+
+    The page
+    Markdown: the headings, paragraphs, lists, code and tables that lessons use
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import math
+import re
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
@@ -13,28 +21,30 @@ from attrs import define, field
 from shape_inference.escaping import filled, in_html, in_json, policy
 
 from ..pages import script_text
-from .answers import numbers, shown
+from .answers import answer_text, numbers
 from .cells import Cell, play
-from .lesson import Question, as_html, asked_in
-from .markdown import in_markdown, inline
-from .shelf import Entry
+from .lesson import Question, as_html, session
+from .shelf import ShelfEntry
+
+# ----------------------------------------------------------------------------
+# The page
 
 
 @define
-class Paper:
-    """The session that writes a lesson as HTML; `printed` takes what cells print."""
+class PageSession:
+    """Writes a lesson as HTML; `printed` collects what its cells print."""
 
     parts: list[str] = field(factory=list)
     questions: list[dict[str, Any]] = field(factory=list)
     printed: io.StringIO = field(factory=io.StringIO)
 
     def ask(self, question: Question) -> None:
-        """Write a form with the question, and keep the answer for the page's script."""
+        """Write a form with the question, and store the answer for the page's script."""
         self.flush()
-        self.questions.append({**_facts(question), "printed": self._printed()})
+        self.questions.append({**_answer_facts(question), "printed": self._take_printed()})
         self.parts.append(
-            f'<form><p>{inline(question.words)}</p><div class="row">{_fields(question)}'
-            '<button type="button" data-show>show it</button></div><output></output></form>'
+            f'<form><p>{inline_html(question.words)}</p><div class="row">{_fields(question)}'
+            '<button type="button" data-show>show the answer</button></div><output></output></form>'
         )
 
     def show(self, thing: Any) -> None:
@@ -42,21 +52,21 @@ class Paper:
         self.parts.append(f'<div class="picture">{as_html(thing)}</div>')
 
     def cell(self, cell: Cell) -> None:
-        """Write a cell; a rule is folded until the question before it is answered."""
+        """Write a cell; a rule stays folded until the question before it is answered."""
         self.flush()
         if cell.kind == "code":
             self.parts += [f"<pre>{in_html(cell.code_to_read)}</pre>"] if cell.code_to_read else []
         elif cell.kind == "rule":
-            self.parts.append(f"<details><summary>The rule</summary>{in_markdown(cell.text)}</details>")
+            self.parts.append(f"<details><summary>The rule</summary>{markdown_html(cell.text)}</details>")
         else:
-            self.parts.append(in_markdown(cell.text))
+            self.parts.append(markdown_html(cell.text))
 
     def flush(self) -> None:
-        """Write what was printed since the last time."""
-        if text := self._printed():
+        """Write what the cells have printed since the last flush."""
+        if text := self._take_printed():
             self.parts.append(f"<pre>{in_html(text)}</pre>")
 
-    def _printed(self) -> str:
+    def _take_printed(self) -> str:
         text = self.printed.getvalue().rstrip()
         self.printed.seek(0)
         self.printed.truncate()
@@ -67,35 +77,36 @@ def _fields(question: Question) -> str:
     if not question.choices:
         return '<input aria-label="your answer" autocomplete="off" spellcheck="false"><button>check</button>'
     return "".join(
-        f'<button type="button" data-choice="{in_html(each)}">{in_html(each)}</button>' for each in question.choices
+        f'<button type="button" data-choice="{in_html(choice)}">{in_html(choice)}</button>'
+        for choice in question.choices
     )
 
 
-def _facts(question: Question) -> dict[str, Any]:
+def _answer_facts(question: Question) -> dict[str, Any]:
     """The answer as the script compares it: text, or numbers with NaN and infinities as words."""
-    truth, facts = question.truth, {"shown": shown(question.truth), "claim": str(question.claim)}
-    found = None if isinstance(truth, str) or question.choices else numbers(truth)
-    return {**facts, "text": str(truth)} if found is None else {**facts, "numbers": [*map(_number, found)]}
+    truth, facts = question.truth, {"shown": answer_text(question.truth), "claim": str(question.claim)}
+    expected = None if isinstance(truth, str) or question.choices else numbers(truth)
+    return {**facts, "text": str(truth)} if expected is None else {**facts, "numbers": [*map(_json_number, expected)]}
 
 
-def _number(value: float) -> float | str:
+def _json_number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def lesson_page(entry: Entry) -> str:
-    """The page of a lesson."""
-    paper = Paper()
-    with asked_in(paper), contextlib.redirect_stdout(paper.printed):
-        play(entry.path, entry.cells, paper.cell)
-    paper.flush()
+def lesson_page(entry: ShelfEntry) -> str:
+    """The page of a lesson, as HTML."""
+    written = PageSession()
+    with session(written), contextlib.redirect_stdout(written.printed):
+        play(entry.path, entry.cells, written.cell)
+    written.flush()
     script = _asset("lesson.js")
-    scripts = [script, script_text()] if any("<iframe" in part for part in paper.parts) else [script]
+    scripts = [script, script_text()] if any("<iframe" in part for part in written.parts) else [script]
     parts = {
         "policy": policy(*scripts),
         "title": in_html(f"{entry.number}. {entry.title}"),
         "style": _asset("lesson.css"),
-        "body": "\n".join(paper.parts),
-        "data": in_json(paper.questions),
+        "body": "\n".join(written.parts),
+        "data": in_json(written.questions),
         "script": script,
     }
     return filled(_asset("lesson.html"), parts)
@@ -103,3 +114,70 @@ def lesson_page(entry: Entry) -> str:
 
 def _asset(name: str) -> str:
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+# ----------------------------------------------------------------------------
+# Markdown: the headings, paragraphs, lists, code and tables that lessons use
+
+_INLINE = ((r"\*\*([^*]+)\*\*", r"<b>\1</b>"), (r"\*([^*]+)\*", r"<i>\1</i>"))
+_HEADING = re.compile(r"(#{1,4}) (.*)")
+
+
+def markdown_html(text: str) -> str:
+    """The HTML of a text; other forms of Markdown are left as they are.
+
+    >>> markdown_html("## Pad\\n\\nIt *crops* `x < 3`, too.")
+    '<h2>Pad</h2>\\n<p>It <i>crops</i> <code>x &lt; 3</code>, too.</p>'
+    """
+    return "\n".join(map(_block_html, _blocks(text)))
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Split a text into blocks; a heading is a block by itself, also without an empty line after it."""
+    for block in re.split(r"\n\s*\n", text.strip("\n")):
+        first, _, rest = block.partition("\n")
+        if _HEADING.fullmatch(first) and rest:
+            yield first
+            yield rest
+        else:
+            yield block
+
+
+def _block_html(text: str) -> str:
+    lines = text.split("\n")
+    if heading := _HEADING.fullmatch(text):
+        return f"<h{len(heading[1])}>{inline_html(heading[2])}</h{len(heading[1])}>"
+    if all(line.startswith("    ") for line in lines):
+        return "<pre>" + in_html("\n".join(line[4:] for line in lines)) + "</pre>"
+    if lines[0].startswith("- "):
+        return _list_html(text)
+    if all(line.startswith("|") for line in lines):
+        return _table_html(lines)
+    return f"<p>{inline_html(' '.join(lines))}</p>"
+
+
+def _list_html(text: str) -> str:
+    items = [" ".join(item.split()) for item in re.split(r"^- ", text, flags=re.MULTILINE) if item]
+    return "<ul>" + "".join(f"<li>{inline_html(item)}</li>" for item in items) + "</ul>"
+
+
+def _table_html(lines: list[str]) -> str:
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    head, body = rows[0], [row for row in rows[1:] if not set("".join(row)) <= set("-: ")]
+    parts = ["".join(f"<th>{inline_html(cell)}</th>" for cell in head)]
+    parts += ["".join(f"<td>{inline_html(cell)}</td>" for cell in row) for row in body]
+    return "<table>" + "".join(f"<tr>{part}</tr>" for part in parts) + "</table>"
+
+
+def inline_html(text: str) -> str:
+    """A line with its code, bold and italic parts; code contains no other markup."""
+    return "".join(_span_html(part) for part in re.split(r"(`[^`]+`)", text))
+
+
+def _span_html(part: str) -> str:
+    html = in_html(part)
+    if html.startswith("`"):
+        return f"<code>{html.strip('`')}</code>"
+    for pattern, replacement in _INLINE:
+        html = re.sub(pattern, replacement, html)
+    return html

@@ -1,33 +1,47 @@
-"""What a learner has done, in the user's data folder: the questions answered rightly, and the puzzles solved."""
+"""A learner's progress, in the user's data folder: the questions answered correctly, and the puzzles solved."""
 
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field
 
-from ..files.results import replacing
+from shape_inference.escaping import Harmless
+
+from ..files.arrays import kind_of, replacing
 from ..process.locking import locked
 
 PATIENCE = 10.0
 """Seconds to wait for another command that writes the progress."""
 
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+MOST_BYTES = 1 << 20
+"""The size of the largest progress file that is read; all lessons and puzzles together take a fiftieth of it."""
+
+MOST = 1 << 63
+
+_SAFE_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""The flags that open a file without following a link or waiting for a pipe."""
+
+
+class InvalidProgress(Harmless):
+    """The reason why the file of the progress is not valid."""
 
 
 def data_folder() -> Path:
-    """The folder of xbuild in the user's data folder: XDG_DATA_HOME where it is set, else the platform's."""
-    home, given = Path.home(), os.environ.get("XDG_DATA_HOME", "")
-    if given and Path(given).is_absolute():
-        return Path(given) / "xbuild"
+    """The folder of xbuild in the user's data folder: XDG_DATA_HOME if it is set, else the platform's."""
+    home, stated = Path.home(), os.environ.get("XDG_DATA_HOME", "")
+    if stated and Path(stated).is_absolute():
+        return Path(stated) / "xbuild"
     if sys.platform == "darwin":
         return home / "Library" / "Application Support" / "xbuild"
     if sys.platform == "win32":
@@ -37,9 +51,10 @@ def data_folder() -> Path:
 
 @define(eq=False)
 class Progress:
-    """Words that were answered rightly, by lesson, and scores, by puzzle; kept after each answer.
+    """The questions answered correctly, by lesson, and the scores, by puzzle; saved after each answer.
 
-    `trouble` is the sentence to tell where the file could not be read or written; learning goes on without it.
+    The file is untrusted: if it is not exactly as `Progress` writes it, it is renamed. `trouble` is a message for the
+    user if that happens, or if the file cannot be read or written; learning continues without it.
     """
 
     file: Path
@@ -48,47 +63,59 @@ class Progress:
     trouble: str = ""
 
     def note(self, lesson: str, *questions: str) -> None:
-        """Keep that questions of a lesson were answered rightly, beside what other commands have kept meanwhile."""
-        self._keep(lambda: self._answer(lesson, questions))
+        """Save that questions of a lesson were answered correctly, merged with what other commands have saved."""
+        self._update(lambda: self._add_answers(lesson, questions))
 
     def solve(self, puzzle: str, score: dict[str, int]) -> None:
-        """Keep the score of a solution of a puzzle, beside what other commands have kept meanwhile."""
-        self._keep(lambda: self.solved.update({puzzle: score}))
+        """Save the score of a puzzle's solution, merged with what other commands have saved."""
+        self._update(lambda: self.solved.update({puzzle: score}))
 
-    def _answer(self, lesson: str, questions: tuple[str, ...]) -> None:
+    def _add_answers(self, lesson: str, questions: tuple[str, ...]) -> None:
         known = self.answered.get(lesson, [])
         self.answered[lesson] = [*dict.fromkeys([*known, *questions])]
 
-    def _keep(self, change: Callable[[], object]) -> None:
-        """Read the file again under its lock, merge, change, and write it."""
+    def _update(self, change: Callable[[], object]) -> None:
+        """Read the file again under its lock, merge it, apply a change, and write the file."""
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            with _alone(self.file.with_suffix(".lock")):
+            with _hold_lock(self.file.with_suffix(".lock")):
                 self._merge()
                 change()
                 self._write()
         except OSError as error:
             change()
-            self.trouble = f"{self.file}: {error.strerror or error}; what you have done is not kept"
+            self.trouble = f"{self.file}: {error.strerror or error}; your progress is not saved"
 
     def _merge(self) -> None:
-        """Take in what the file has by now; a file that cannot be read is written over."""
-        with suppress(*_UNREADABLE):
+        """Merge the current content of the file; an invalid file is renamed."""
+        try:
             answered, solved = _read(self.file)
-            for lesson, questions in answered.items():
-                self._answer(lesson, tuple(questions))
-            self.solved.update(solved)
+        except FileNotFoundError:
+            return
+        except InvalidProgress as reason:
+            self.set_aside(reason)
+            return
+        for lesson, questions in answered.items():
+            self._add_answers(lesson, tuple(questions))
+        self.solved.update(solved)
+
+    def set_aside(self, reason: InvalidProgress) -> None:
+        """Rename the invalid file, so that nothing is lost and learning continues."""
+        aside = next(name for name in _numbered_names(self.file) if not os.path.lexists(name))
+        os.rename(self.file, aside)
+        self.trouble = f"{self.file} is not a valid progress file: {reason}; it was renamed to {aside.name}"
 
     def _write(self) -> None:
-        text = json.dumps({"lessons": self.answered, "puzzles": self.solved}, indent=1, ensure_ascii=False)
         with replacing(self.file) as file:
-            file.write(f"{text}\n".encode())
+            file.write(_to_json({"lessons": self.answered, "puzzles": self.solved}))
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold the lock of a file; raises OSError where another process holds it for longer than PATIENCE."""
-    with path.open("ab") as file:
+def _hold_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of a file; raises OSError if another process holds it for longer than PATIENCE."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | _SAFE_FLAGS, 0o666), "wb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "its lock is not a regular file")
         end = time.monotonic() + PATIENCE
         while locked(file.fileno()) == "taken":
             if time.monotonic() > end:
@@ -97,22 +124,62 @@ def _alone(path: Path) -> Iterator[None]:
         yield
 
 
+def _to_json(content: Any) -> bytes:
+    return f"{json.dumps(content, indent=1, ensure_ascii=False)}\n".encode()
+
+
+def _numbered_names(file: Path) -> Iterator[Path]:
+    return (file.with_name(f"{file.name}.{number}") for number in itertools.count(1))
+
+
 def _read(file: Path) -> tuple[dict[str, list[str]], dict[str, dict[str, int]]]:
-    kept: Any = json.loads(file.read_text(encoding="utf-8"))
-    answered = {str(name): [*map(str, words)] for name, words in kept["lessons"].items()}
-    solved = {str(name): {str(k): int(v) for k, v in score.items()} for name, score in kept["puzzles"].items()}
-    return answered, solved
-
-
-def progress() -> Progress:
-    """The progress as it is kept; empty where there is none yet."""
-    found = Progress(data_folder() / "progress.json")
+    """The content of a progress file; raises InvalidProgress or FileNotFoundError."""
+    mode = os.lstat(file).st_mode
+    if not stat.S_ISREG(mode):
+        raise InvalidProgress("it is a link" if stat.S_ISLNK(mode) else f"it is {kind_of(file)}")
+    with os.fdopen(os.open(file, os.O_RDONLY | _SAFE_FLAGS), "rb") as opened:
+        text = opened.read(MOST_BYTES + 1)
+    if len(text) > MOST_BYTES:
+        raise InvalidProgress(f"it has more than {MOST_BYTES:,} bytes")
     try:
-        found.answered, found.solved = _read(found.file)
-    except FileNotFoundError:
-        pass
+        content = json.loads(text)
+        _to_json({"lessons": content})  # check that its strings can be written again
+    except (ValueError, RecursionError):
+        raise InvalidProgress("it is not JSON, or some of its text is not Unicode") from None
+    lessons = _section(content, "lessons", "list of questions", _is_questions)
+    puzzles = _section(content, "puzzles", "score of integers", _is_score)
+    return lessons, puzzles
+
+
+def _section(content: Any, name: str, expected: str, is_valid: Callable[[Any], bool]) -> dict[str, Any]:
+    """The lessons or puzzles of a progress file, by name; raises InvalidProgress if one is not valid."""
+    section = content.get(name) if isinstance(content, dict) else None
+    if not isinstance(section, dict):
+        raise InvalidProgress(f"it has no object {name!r}")
+    for key, value in section.items():
+        if not is_valid(value):
+            raise InvalidProgress(f"{key[:60]!r} in its {name} has no {expected}")
+    return section
+
+
+def _is_questions(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(words, str) for words in value)
+
+
+def _is_score(value: Any) -> bool:
+    return isinstance(value, dict) and all(type(number) is int and 0 <= number < MOST for number in value.values())
+
+
+def read_progress() -> Progress:
+    """The saved progress; empty if there is none yet, or if the file is invalid and was renamed."""
+    progress = Progress(data_folder() / "progress.json")
+    try:
+        try:
+            progress.answered, progress.solved = _read(progress.file)
+        except FileNotFoundError:
+            pass
+        except InvalidProgress as reason:
+            progress.set_aside(reason)
     except OSError as error:
-        found.trouble = f"{found.file} cannot be read: {error.strerror or error}"
-    except _UNREADABLE:
-        found.trouble = f"{found.file} cannot be read; what you do now is written over it"
-    return found
+        progress.trouble = f"cannot read {progress.file}: {error.strerror or error}"
+    return progress

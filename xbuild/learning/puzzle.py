@@ -1,10 +1,16 @@
-"""Puzzles: a NumPy function to be rebuilt of some ops, how a solution is tested, and its score."""
+"""Puzzles: a NumPy function to rebuild from a few ops, how a solution is tested, and its score.
+
+Sections:
+
+    Puzzles
+    Whether a reduce gives one result in every order, which XLA assumes
+"""
 
 from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,11 +21,13 @@ from shape_inference import Shape, XbuildError
 
 from .. import running
 from ..checking import check
-from ..core.graph import Module, ModuleGroup
+from ..core.graph import Computation, Module, ModuleGroup
 from ..core.regions import computation
 from ..costs import cost
-from .answers import shown
-from .folds import clash
+from .answers import answer_text
+
+# ----------------------------------------------------------------------------
+# Puzzles
 
 Program: TypeAlias = Module | ModuleGroup
 Rows: TypeAlias = Sequence[Sequence[Any]]
@@ -30,36 +38,36 @@ FREE = frozenset({"parameter", "constant", "tuple", "get_tuple_element"})
 TRIALS = 20
 _ROOT = str(Path(__file__).resolve().parents[1])
 FIGURES = ("link_bytes", "steps", "flops")
-"""What a score counts, of one device: bytes over its busiest link, steps of communication, arithmetic operations."""
+"""What a score counts for one device: bytes over its busiest link, steps of communication, arithmetic operations."""
 
-_WORDS = {"link_bytes": "bytes sent", "steps": "steps", "flops": "FLOPs", "peak_memory": "bytes of peak memory"}
+_UNITS = {"link_bytes": "bytes sent", "steps": "steps", "flops": "FLOPs", "peak_memory": "bytes of peak memory"}
 
 
 class Unsolved(Exception):
-    """What a solution lacks."""
+    """Raised with what is wrong with a solution."""
 
 
 @frozen
-class Judgement:
-    """What came of a solution: why it is none, or its score."""
+class PuzzleJudgement:
+    """The grade of a solution: what is wrong with it, or its score."""
 
-    lacks: str = ""
+    fault: str = ""
     score: Mapping[str, int] = field(factory=dict)
 
     @property
     def is_solved(self) -> bool:
-        return not self.lacks
+        return not self.fault
 
 
 @frozen(kw_only=True, eq=False)
 class Puzzle:
-    """A function to be written of a few ops, its meaning in NumPy, and the best score that is known.
+    """A function to build from a few ops, its meaning in NumPy, and the best known score.
 
-    `spec` takes the arguments and gives the result; with several devices it takes a list of each device's one argument
-    and gives a list of the results. `allowed` names the ops that a solution may use, beside FREE; all ops where it is
-    empty. `limits` are figures of the score that a solution must not pass. `program` makes a program of what the
-    learner wrote, where that is not a function of values. `draw` makes arguments; by default whole numbers. Where
-    `any_order` is set, a reduce of the solution must give the same in every order.
+    `spec` takes the arguments and returns the result; with several devices it takes a list with the one argument of
+    each device, and returns a list of results. `allowed` names the ops that a solution may use besides FREE; if it is
+    empty, all ops are allowed. `limits` are maxima of the score. `program` builds a program from what the learner
+    wrote, if that is not a function of values. `draw` draws arguments; the default draws small integers. With
+    `any_order`, each reduce of the solution must give the same result in every order.
     """
 
     spec: Callable[..., Any]
@@ -78,132 +86,183 @@ class Puzzle:
             return self.program(solution)
         return Module("solution", computation(*self.shapes)(solution), num_replicas=self.devices)
 
-    def judged(self, solution: Any) -> Judgement:
-        """Build the program of a solution, test it by the spec on many inputs, and count what it costs."""
+    def judge(self, solution: Any) -> PuzzleJudgement:
+        """Build the program of a solution, test it against the spec on many inputs, and count what it costs."""
         try:
-            program = self._built(solution)
-            self._allows(program)
-            self._runs(program)
-            return Judgement(score=self._within(score_of(program)))
-        except (Unsolved, XbuildError, running.Stopped) as lack:
-            return Judgement(str(lack))
+            program = self._build(solution)
+            self._check_ops(program)
+            self._test(program)
+            return PuzzleJudgement(score=self._check_limits(score_of(program)))
+        except (Unsolved, XbuildError, running.Stopped) as fault:
+            if isinstance(fault, running.Stopped):
+                fault.raise_interrupt()
+            return PuzzleJudgement(str(fault))
 
-    def _built(self, solution: Any) -> Program:
-        """The program of a solution; Unsolved where the learner's code raises an exception of its own."""
+    def _build(self, solution: Any) -> Program:
+        """The program of a solution; raises Unsolved if the learner's code raises an exception of its own."""
         try:
-            return self.build(_filled_in(solution))
+            return self.build(_refuse_placeholder(solution))
         except (Unsolved, XbuildError):
             raise
         except Exception as error:
-            raise Unsolved(raised(error)) from None
+            raise Unsolved(error_text(error)) from None
 
-    def _allows(self, program: Program) -> None:
-        used = {each.opcode for each in _instructions(program)}
+    def _check_ops(self, program: Program) -> None:
+        used = {instruction.opcode for instruction in _instructions(program)}
         allowed = {*self.allowed.split()}
         if allowed and (wrong := sorted(used - allowed - FREE)):
-            words = ", ".join(sorted(allowed))
-            raise Unsolved(f"{', '.join(wrong)}: not among the ops of this puzzle, which are {words}")
+            raise Unsolved(f"{', '.join(wrong)}: not allowed in this puzzle; use only {', '.join(sorted(allowed))}")
 
-    def _runs(self, program: Program) -> None:
+    def _test(self, program: Program) -> None:
         verdict = check(program)
         if verdict.kind != "ok":
             raise Unsolved(str(verdict))
         generator = np.random.default_rng(0)
         for _ in range(TRIALS):
-            rows = self._arguments(program, generator)
-            found = running.execute(program, rows)
+            rows = self._draw_arguments(program, generator)
+            results = running.execute(program, rows)
             if self.devices == 1 and self.program is None:
-                _compared(rows, found[0], self.spec(*rows[0]))
+                _check_result(rows, results[0], self.spec(*rows[0]))
             else:
-                _compared(rows, found, self.spec([row[0] for row in rows]))
-        if self.any_order and (lack := clash(_instructions(program))):
-            raise Unsolved(lack)
+                _check_result(rows, results, self.spec([row[0] for row in rows]))
+        if self.any_order and (fault := order_dependence(_instructions(program))):
+            raise Unsolved(fault)
 
-    def _arguments(self, program: Program, generator: np.random.Generator) -> Rows:
+    def _draw_arguments(self, program: Program, generator: np.random.Generator) -> Rows:
         if self.draw is not None:
             return self.draw(generator)
-        return [[_whole_numbers(shape, generator) for shape in self.shapes] for _ in range(program.num_devices)]
+        return [[_draw_integers(shape, generator) for shape in self.shapes] for _ in range(program.num_devices)]
 
-    def _within(self, score: Mapping[str, int]) -> Mapping[str, int]:
+    def _check_limits(self, score: Mapping[str, int]) -> Mapping[str, int]:
         for name, most in self.limits.items():
             if score[name] > most:
-                raise Unsolved(f"right, and {score[name]} {_WORDS[name]}; at most {most} are asked for")
+                raise Unsolved(f"the result is right, but it takes {score[name]} {_UNITS[name]}; the limit is {most}")
         return score
 
     def __call__(self, solution: Any) -> None:
-        """Print what came of a solution, for a file of a puzzle that is run by itself."""
-        print(told(self, self.judged(solution)))
+        """Print the grade of a solution, when the file of a puzzle runs by itself."""
+        print(judgement_text(self, self.judge(solution)))
 
 
-def _filled_in(solution: Callable[..., Any]) -> Callable[..., Any]:
-    """The solution, with Unsolved in place of a result that has the dots of the file as it is handed out."""
+def _refuse_placeholder(solution: Callable[..., Any]) -> Callable[..., Any]:
+    """The solution, which raises Unsolved if it returns the three dots of the unsolved file."""
 
     @functools.wraps(solution)
     def run(*arguments: Any) -> Any:
-        found = solution(*arguments)
-        parts = found if isinstance(found, tuple | list) else [found]
-        if any(each is ... or (isinstance(each, str) and each == "...") for each in parts):
+        result = solution(*arguments)
+        parts = result if isinstance(result, tuple | list) else [result]
+        if any(part is ... or (isinstance(part, str) and part == "...") for part in parts):
             raise Unsolved("solution is not filled in yet")
-        return found
+        return result
 
     return run
 
 
-def raised(error: BaseException) -> str:
-    """An exception of a learner's code in a line, with the innermost place outside of xbuild."""
-    places = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(_ROOT)]
-    file, line = (places[-1].filename, places[-1].lineno) if places else ("", None)
+def error_text(error: BaseException) -> str:
+    """An exception of a learner's code in one line, with the innermost place outside xbuild."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_ROOT)]
+    file, line = (frames[-1].filename, frames[-1].lineno) if frames else ("", None)
     if isinstance(error, SyntaxError):
         file, line = error.filename or file, error.lineno
     where = f"{file}:{line}: " if line else ""
     return f"{where}{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
 
 
-def told(puzzle: Puzzle, judgement: Judgement) -> str:
-    """A judgement in words, beside the best score that is known."""
+def judgement_text(puzzle: Puzzle, judgement: PuzzleJudgement) -> str:
+    """A grade in words, with the best known score."""
     if not judgement.is_solved:
-        return f"not yet: {judgement.lacks}"
+        return f"not yet: {judgement.fault}"
     if not puzzle.best:
         return "solved"
     score = {name: judgement.score[name] for name in puzzle.best}
     beats = all(score[name] <= best for name, best in puzzle.best.items())
-    word = "the best known" if score == puzzle.best else f"best known: {said(puzzle.best)}"
-    return f"solved: {said(score)} ({'better than the ' if beats and score != puzzle.best else ''}{word})"
+    record = "the best known" if score == puzzle.best else f"best known: {score_text(puzzle.best)}"
+    return f"solved: {score_text(score)} ({'better than the ' if beats and score != puzzle.best else ''}{record})"
 
 
-def said(score: Mapping[str, int]) -> str:
+def score_text(score: Mapping[str, int]) -> str:
     """A score in words."""
-    return ", ".join(f"{number} {_WORDS[name]}" for name, number in score.items())
+    return ", ".join(f"{number} {_UNITS[name]}" for name, number in score.items())
 
 
 def score_of(program: Program) -> dict[str, int]:
-    """The figures of a program: the largest of any device's program."""
-    modules = [*program.modules.values()] if isinstance(program, ModuleGroup) else [program]
-    found = [cost(each) for each in (modules if isinstance(program, ModuleGroup) else [program])]
-    names = [name for name in _WORDS if all(hasattr(each, name) for each in found)]
-    return {name: max(int(getattr(each, name)) for each in found) for name in names}
+    """The score of a program: for each figure, the largest of any device's program."""
+    costs = [cost(module) for module in (program.modules.values() if isinstance(program, ModuleGroup) else [program])]
+    names = [name for name in _UNITS if all(hasattr(counted, name) for counted in costs)]
+    return {name: max(int(getattr(counted, name)) for counted in costs) for name in names}
 
 
 def _instructions(program: Program) -> Iterator[Any]:
     for module in program.modules.values() if isinstance(program, ModuleGroup) else [program]:
-        for each in module.entry.reachable():
-            yield from each.instructions
+        for called in module.entry.reachable():
+            yield from called.instructions
 
 
-def _whole_numbers(shape: Shape, generator: np.random.Generator) -> Any:
-    """Small whole numbers, of which sums and products are exact in every order."""
+def _draw_integers(shape: Shape, generator: np.random.Generator) -> Any:
+    """Small integers, whose sums and products are exact in every order."""
     return generator.integers(-8, 9, shape.dims).astype(shape.dtype.dtype)
 
 
-def _compared(rows: Rows, found: Any, wanted: Any) -> None:
-    if _same(found, wanted):
-        return
-    given = ", ".join(shown(each) for each in (rows[0] if len(rows) == 1 else rows))
-    raise Unsolved(f"of {given}\n  yours  {shown(found)}\n  spec   {shown(wanted)}")
+def _check_result(rows: Rows, result: Any, expected: Any) -> None:
+    if not _are_same_results(result, expected):
+        inputs = ", ".join(answer_text(argument) for argument in (rows[0] if len(rows) == 1 else rows))
+        raise Unsolved(f"for {inputs}\n  yours  {answer_text(result)}\n  spec   {answer_text(expected)}")
 
 
-def _same(found: Any, wanted: Any) -> bool:
-    if isinstance(wanted, list | tuple) and isinstance(found, list | tuple):
-        return len(found) == len(wanted) and all(map(_same, found, wanted))
-    one, other = np.asarray(found), np.asarray(wanted)
+def _are_same_results(result: Any, expected: Any) -> bool:
+    if isinstance(expected, list | tuple) and isinstance(result, list | tuple):
+        return len(result) == len(expected) and all(map(_are_same_results, result, expected))
+    one, other = np.asarray(result), np.asarray(expected)
     return one.shape == other.shape and bool(np.array_equal(one, other.astype(one.dtype), equal_nan=True))
+
+
+# ----------------------------------------------------------------------------
+# Whether a reduce gives one result in every order, which XLA assumes
+
+_ORDER_TRIALS = 40
+
+
+def order_dependence(instructions: Iterable[Any]) -> str:
+    """A sentence about the first reduce whose result depends on the order, with an example; "" if there is none."""
+    generator = np.random.default_rng(0)
+    for instruction in instructions:
+        if instruction.opcode == "reduce":
+            for _ in range(_ORDER_TRIALS):
+                if sentence := _find_order_dependence(instruction.attributes.to_apply, generator):
+                    return sentence
+    return ""
+
+
+def _find_order_dependence(function: Computation, generator: np.random.Generator) -> str:
+    one, other, third = _draw_elements(function, generator)
+    a, b, c = answer_text(one), answer_text(other), answer_text(third)
+    if not _is_same(here := _apply(function, one, other), there := _apply(function, other, one)):
+        return (
+            f"the reducer maps {a}, {b} to {answer_text(here)}, but {b}, {a} to {answer_text(there)}: XLA reduces in "
+            "any order"
+        )
+    left = _apply(function, here, third)
+    if not _is_same(left, right := _apply(function, one, _apply(function, other, third))):
+        return (
+            f"the reducer maps {a}, {b}, {c} to {answer_text(left)} from the left, but to {answer_text(right)} from "
+            "the right: XLA reduces in any order"
+        )
+    return ""
+
+
+def _draw_elements(function: Computation, generator: np.random.Generator) -> list[list[Any]]:
+    """Three elements, with ties: the numbers of one operand may be equal, those of the others all differ."""
+    types = [parameter.shape.dtype.dtype for parameter in function.parameters if isinstance(parameter.shape, Shape)]
+    types = types[: len(types) // 2]
+    ties = generator.integers(len(types))
+    drawn = [generator.integers(0, 2, 3) if n == ties else generator.permutation(8)[:3] for n in range(len(types))]
+    return [[kind.type(row[n]) for kind, row in zip(types, drawn, strict=True)] for n in range(3)]
+
+
+def _apply(function: Computation, one: list[Any], other: list[Any]) -> list[Any]:
+    result = running.evaluate(function, *one, *other)
+    return [*result] if isinstance(result, tuple | list) else [result]
+
+
+def _is_same(one: list[Any], other: list[Any]) -> bool:
+    return all(np.array_equal(*pair) for pair in zip(one, other, strict=True))

@@ -1,4 +1,4 @@
-"""A lesson in a terminal: prose, code, questions answered at the prompt; in colour where `rich` is installed."""
+"""A lesson in a terminal: prose, code, and questions answered at the prompt; in colour if `rich` is installed."""
 
 from __future__ import annotations
 
@@ -7,100 +7,99 @@ from typing import Any
 
 from attrs import define, field
 
-from ..stepping.face import Face, Piece
-from .answers import shown
+from ..core.report_text import StyledText
+from ..stepping.console import TextConsole
+from .answers import answer_text
 from .cells import Cell, play
-from .lesson import Question, as_text, asked_in, lettered
+from .lesson import Question, as_text, lettered_choices, session
 from .progress import Progress
-from .shelf import Entry
+from .shelf import ShelfEntry
 
-AGAIN = "Guess again; Enter shows it."
+RETRY = "Try again, or press Enter to see the answer."
 
 
-class Left(Exception):
-    """The learner has left the lesson: the input is at its end."""
+class EndOfInput(Exception):
+    """The input has ended: the learner leaves the lesson."""
 
 
 @define(eq=False)
-class Lectern:
-    """The session of a terminal: `read` gives a line of the learner, "" at the end of the input."""
+class TerminalSession:
+    """A lesson in a terminal: `read` returns a line of the learner, "" at the end of the input."""
 
-    face: Face
+    console: TextConsole
     read: Callable[[], str]
     note: Callable[[str], None]
     right: int = field(default=0, init=False)
     asked: int = field(default=0, init=False)
 
     def ask(self, question: Question) -> None:
-        """Ask until the answer is right or the learner gives up; gives the answer and who decides it."""
+        """Ask until the answer is right or the learner gives up; then print the answer and who decides it."""
         self.asked += 1
-        self.face.prose(Piece(f"\n? {question.words}", "title"))
-        for line in lettered(question):
-            self.face.prose(line)
-        while (guess := self._line()) and not question.takes(guess):
+        self.console.prose(StyledText(f"\n? {question.words}", "title"))
+        for line in lettered_choices(question):
+            self.console.prose(line)
+        while (guess := self._read_line()) and not question.accepts(guess):
             why = question.mismatch(guess)
-            self.face.prose(Piece(f"  {why}. " if why else "  not so. ", "waits" if why else "bad"), AGAIN)
+            message = StyledText(f"  {why}. " if why else "  Not quite. ", "waits" if why else "bad")
+            self.console.prose(message, RETRY)
         if guess:
             self.right += 1
             self.note(question.words)
-        self.face.prose(
-            Piece("  right: " if guess else "  the answer: ", "good" if guess else "waits"), shown(question.truth)
-        )
-        self.face.prose(Piece(f"  {question.claim}", "dim"))
+        label = StyledText("  right: " if guess else "  the answer: ", "good" if guess else "waits")
+        self.console.prose(label, answer_text(question.truth))
+        self.console.prose(StyledText(f"  {question.claim}", "dim"))
 
-    def _line(self) -> str:
-        self.face.out.write("> ")
-        self.face.out.flush()
+    def _read_line(self) -> str:
+        self.console.out.write("> ")
+        self.console.out.flush()
         line = self.read()
         if not line:
-            raise Left
+            raise EndOfInput
         return line.strip()
 
     def show(self, thing: Any) -> None:
         for line in as_text(thing).split("\n"):
-            self.face.prose(Piece(f"    {line}", "name"))
+            self.console.prose(StyledText(f"    {line}", "name"))
 
     def cell(self, cell: Cell) -> None:
         """Write a cell: prose as it is, code indented."""
         if cell.kind == "code":
-            self._code(cell.code_to_read)
-        elif self.face.console is None:
-            self.face.out.write(f"\n{cell.text}\n")
+            self._write_code(cell.code_to_read)
+        elif self.console.rich is None:
+            self.console.out.write(f"\n{cell.text}\n")
         else:
             from rich.markdown import Markdown
             from rich.theme import Theme
 
-            with self.face.console.use_theme(Theme({"markdown.code": "bold cyan", "markdown.h2": "bold"})):
-                self.face.console.print()
-                self.face.console.print(Markdown(cell.text))
+            with self.console.rich.use_theme(Theme({"markdown.code": "bold cyan", "markdown.h2": "bold"})):
+                self.console.rich.print()
+                self.console.rich.print(Markdown(cell.text))
 
-    def _code(self, code: str) -> None:
+    def _write_code(self, code: str) -> None:
         if not code:
             return
-        if self.face.console is None:
-            self.face.out.write("\n" + "".join(f"    {line}".rstrip() + "\n" for line in code.split("\n")))
+        if self.console.rich is None:
+            self.console.out.write("\n" + "".join(f"    {line}".rstrip() + "\n" for line in code.split("\n")))
             return
         from rich.padding import Padding
         from rich.syntax import Syntax
 
         shown_code = Syntax(code, "python", background_color="default", theme="ansi_light", word_wrap=True)
-        self.face.console.print(Padding(shown_code, (1, 0, 0, 4)))
+        self.console.rich.print(Padding(shown_code, (1, 0, 0, 4)))
 
 
-def teach(entry: Entry, face: Face, read: Callable[[], str], kept: Progress) -> bool:
-    """Go through a lesson; True where every question was answered rightly."""
-    lectern = Lectern(face, read, lambda words: kept.note(entry.name, words))
+def teach(entry: ShelfEntry, console: TextConsole, read: Callable[[], str], progress: Progress) -> bool:
+    """Go through a lesson; returns whether every answer was right."""
+    taught = TerminalSession(console, read, lambda words: progress.note(entry.name, words))
     try:
-        with asked_in(lectern):
-            play(entry.path, entry.cells, lectern.cell)
-    except Left:
-        face.prose("\n", Piece(_left_after(lectern.right), "dim"))
+        with session(taught):
+            play(entry.path, entry.cells, taught.cell)
+    except EndOfInput:
+        console.prose("\n", StyledText(_saved_text(taught.right), "dim"))
         return False
-    face.prose("\n", Piece(f"{lectern.right} of {lectern.asked} right", "title"))
-    return lectern.right == lectern.asked
+    console.prose("\n", StyledText(f"{taught.right} of {taught.asked} right", "title"))
+    return taught.right == taught.asked
 
 
-def _left_after(right: int) -> str:
-    if not right:
-        return "left before the first right answer; there is nothing to keep"
-    return f"left after {right} right answer{'s; they are' if right > 1 else '; it is'} kept"
+def _saved_text(right: int) -> str:
+    return f"lesson ended; {right} right answer{'s' * (right != 1)} saved" if right else "lesson ended; nothing to save"

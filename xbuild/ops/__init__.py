@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from ..core.identifiers import public_names as _public_names
 from ..core.op import OPS
 from .asynchronous import *
 from .collectives import *
@@ -26,3 +27,7 @@ from .windows import *
 if not TYPE_CHECKING:  # which would read a computed list as empty
     # The ops alone: no module of theirs, and nothing that these import.
     __all__ = [schema.declaration.__name__ for schema in OPS.values()]
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals())

@@ -26,9 +26,9 @@ def all_reduce_start(
     channel_id: int | None = None,
     use_global_device_ids: bool = False,
 ) -> Value:
-    """Begin an all_reduce: bring the operands and go on; its all_reduce_done waits for the other members.
+    """Start an all_reduce without waiting; its all_reduce_done waits for the other members.
 
-    Shapes: those of an all_reduce, whose result the start already is by its shape; for all_reduce_done alone.
+    Shapes: those of an all_reduce; the start already has the shape of the result, but only all_reduce_done can use it.
     Raises: not_array; arity_mismatch; signature_mismatch; invalid_group.
 
     >>> import xbuild as xb
@@ -43,9 +43,9 @@ def all_reduce_start(
 
 @op(Properties("whole", half="done", states_shape=True))
 def all_reduce_done(start: Value) -> Value:
-    """Wait until every member has started, and give the result.
+    """Wait until every member has started, and return the result.
 
-    Shapes: what an all_reduce_start gave.
+    Shapes: the result of an all_reduce_start.
     Raises: not_array.
 
     >>> import xbuild as xb
@@ -71,10 +71,10 @@ def all_gather_start(
     channel_id: int | None = None,
     use_global_device_ids: bool = False,
 ) -> Value:
-    """Begin an all_gather: bring the operands and go on; its all_gather_done waits for the other members.
+    """Start an all_gather without waiting; its all_gather_done waits for the other members.
 
-    Shapes: those of an all_gather; gives (operand, result), each a tuple where there are several, for all_gather_done
-    alone.
+    Shapes: those of an all_gather; returns (operand, result), each a tuple if there are several, which only
+    all_gather_done can use.
     Raises: not_array; dimension_out_of_range; non_positive; invalid_group.
 
     >>> import xbuild as xb
@@ -89,7 +89,7 @@ def all_gather_start(
 
 @op(Properties("whole", half="done", states_shape=True))
 def all_gather_done(start: Value) -> Value:
-    """Wait until every member has started, and give the result.
+    """Wait until every member has started, and return the result.
 
     Shapes: the (operand, result) of an all_gather_start; gives the result.
     Raises: not_tuple; signature_mismatch.
@@ -114,10 +114,11 @@ def collective_permute_start(
     slice_sizes: SliceSizes = (),
     context_shapes: Shapes = (),
 ) -> Value:
-    """Begin a collective_permute: bring the operands and go on; its collective_permute_done waits for the others.
+    """Start a collective_permute without waiting; its collective_permute_done waits for the others.
 
-    Shapes: those of a collective_permute; gives (operand, result, contexts...), in place (input, output, contexts...),
-    for collective_permute_done alone. The contexts mean nothing here; XLA often has two of u32[].
+    Shapes: those of a collective_permute; returns (operand, result, contexts...), or in place (input, output,
+    contexts...), which only collective_permute_done can use. The contexts have no effect here; XLA often has two of
+    u32[].
     Raises: not_array; invalid_group.
 
     >>> import xbuild as xb
@@ -132,7 +133,7 @@ def collective_permute_start(
 
 @op(Properties("whole", half="done", states_shape=True))
 def collective_permute_done(start: Value) -> Value:
-    """Wait until every member has started, and give the result.
+    """Wait until every member has started, and return the result.
 
     Shapes: the (operand, result, contexts...) of a collective_permute_start; gives the result.
     Raises: not_tuple; signature_mismatch.
@@ -149,9 +150,9 @@ def collective_permute_done(start: Value) -> Value:
 
 @op(Properties("whole", half="start", done="copy_done", is_view=True, states_shape=True))
 def copy_start(operand: Value) -> Value:
-    """Begin a copy, such as one to another memory.
+    """Start a copy, such as one to another memory.
 
-    Shapes: any array; gives (destination, source, u32[]) for copy_done alone.
+    Shapes: any array; returns (destination, source, u32[]), which only copy_done can use.
     Raises: not_array.
 
     >>> import xbuild as xb
@@ -165,7 +166,7 @@ def copy_start(operand: Value) -> Value:
 
 @op(Properties("whole", half="done", is_view=True, states_shape=True))
 def copy_done(start: Value) -> Value:
-    """The copy that a copy_start began.
+    """The copy that a copy_start started.
 
     Shapes: the (destination, source, u32[]) of a copy_start; gives the destination.
     Raises: not_tuple; signature_mismatch.
@@ -183,11 +184,11 @@ def copy_done(start: Value) -> Value:
 def async_start(
     operands: Values, *, calls: Region, context_shapes: Shapes = (), async_execution_thread: str = "main"
 ) -> Value:
-    """Begin what `calls` computes, and go on; where that is a collective, its async_done waits for the other members.
+    """Start the computation `calls` without waiting; if it is a collective, its async_done waits for the other members.
 
     A computation that communicates has one collective and nothing else.
-    Shapes: exactly the parameters of `calls`; gives ((operands...), result, contexts...), for async_update and
-    async_done alone. The contexts and the thread mean nothing here.
+    Shapes: exactly the parameters of `calls`; returns ((operands...), result, contexts...), which only async_update
+    and async_done can use. The contexts and the thread have no effect here.
     Raises: arity_mismatch; signature_mismatch.
 
     >>> import xbuild as xb
@@ -202,7 +203,7 @@ def async_start(
 
 @op(Properties("whole", half="update", is_view=True, states_shape=True))
 def async_update(start: Value) -> Value:
-    """Go on with what an async_start began; the same value, for the next async_update or the async_done.
+    """Continue an async_start; returns the same value, for the next async_update or the async_done.
 
     Shapes: the ((operands...), result, contexts...) of an async_start; gives the same.
     Raises: not_tuple; signature_mismatch.
@@ -219,7 +220,7 @@ def async_update(start: Value) -> Value:
 
 @op(Properties("whole", half="done", states_shape=True))
 def async_done(start: Value) -> Value:
-    """Wait for the result of what an async_start began.
+    """Wait for the result of an async_start.
 
     Shapes: the ((operands...), result, contexts...) of an async_start; gives the result.
     Raises: not_tuple; signature_mismatch.

@@ -25,7 +25,7 @@ def all_reduce(
     """Each element reduced by `to_apply` over the devices of the group, in ascending order; the same on all members.
 
     Shapes: any arrays (several give a tuple); to_apply: (E, E) -> E on scalars of the element type or a wider one.
-    Groups: none means one group of all; they may differ in size, and name every id once.
+    Groups: an empty list means one group of all; they may differ in size, and must name every id once.
     Raises: not_array; arity_mismatch; signature_mismatch; invalid_group.
 
     >>> import xbuild as xb
@@ -78,7 +78,7 @@ def reduce_scatter(
     channel_id: int | None = None,
     use_global_device_ids: bool = False,
 ) -> Value:
-    """The all_reduce of the group cut into `shard_count` parts along `scatter_dimension`: member i keeps part i.
+    """The all_reduce of the group split into `shard_count` parts along `scatter_dimension`: member i keeps part i.
 
     Shapes: arrays (several give a tuple); the dimension is divided by `shard_count`, the size of each group.
     Raises: not_array; dimension_out_of_range; non_positive; divisibility; signature_mismatch; invalid_group.
@@ -105,10 +105,10 @@ def all_to_all(
     replica_groups: ReplicaGroups = (),
     channel_id: int | None = None,
 ) -> Value:
-    """Every member sends part i of its operand to member i, and concatenates what it gets in group order.
+    """Every member sends part i of its operand to member i, and concatenates the parts it receives in group order.
 
     Shapes: one array with its dimensions: split_dimension is divided by split_count, concat_dimension grows by it.
-    Or, with no dimensions, one array for each member, all of one shape: a tuple of what each member sent here.
+    Or, without dimensions, one array for each member, all of one shape: returns the tuple of what the members sent.
     Raises: not_array; dimension_out_of_range; non_positive; divisibility; dimension_mismatch; invalid_group.
 
     >>> import xbuild as xb
@@ -131,11 +131,11 @@ def collective_permute(
     channel_id: int | None = None,
     slice_sizes: SliceSizes = (),
 ) -> Value:
-    """The value of the device that names this one as its target; zeros where none does.
+    """The value of the device that names this one as its target; zeros if none does.
 
     Shapes: any arrays (several give a tuple). Pairs: each source once, each target once; a device may send to itself.
     In place, with `slice_sizes`: the operands are (input, output, input_start_indices, output_start_indices), arrays
-    or tuples of them with a tuple of scalars for each slice; gives the output with the source's slices in it.
+    or tuples of them with a tuple of scalars for each slice; returns the output with the source's slices in it.
     Raises: not_array; arity_mismatch; invalid_group; in place also rank_mismatch; element_type_mismatch; not_tuple.
 
     >>> import xbuild as xb
@@ -152,9 +152,9 @@ def collective_permute(
 
 @op(Properties("moved", moves=("operand",), needs="group", states_shape=True))
 def collective_broadcast(operand: Value, *, replica_groups: ReplicaGroups = (), channel_id: int | None = None) -> Value:
-    """The value of the first device of the group on all its members; zeros on a device that is in no group.
+    """The value of the first device of the group, on all its members; zeros on a device outside all groups.
 
-    Shapes: any array. Groups: none means one group of all; they need not name every device.
+    Shapes: any array. Groups: an empty list means one group of all; they need not name every device.
     Raises: not_array; invalid_group.
 
     >>> import xbuild as xb
@@ -192,10 +192,10 @@ def ragged_all_to_all(
     """Every member sends some rows of its operand to each member, which writes them over rows of its `output`.
 
     Formula: send_sizes[j] rows of this member's operand, from input_offsets[j] on, go to member j, into its output from
-    output_offsets[j] of the sender on; recv_sizes[i] rows come from member i. Other rows of the output stay. Rows that
-    would come from, or go, beyond an end are left out.
+    output_offsets[j] of the sender on; recv_sizes[i] rows come from member i. Other rows of the output are unchanged.
+    Rows that would come from, or go to, positions beyond an end are omitted.
     Shapes: operand [n, ...], output [m, ...] of one element type; the others integers of one shape, [members] or
-    [members, updates of each]. Gives the shape of the output.
+    [members, updates of each]. Returns the shape of the output.
     Raises: not_array; rank_too_small; rank_mismatch; dimension_mismatch; element_type_mismatch;
     element_type_unsupported; invalid_group.
 

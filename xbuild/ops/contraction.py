@@ -23,12 +23,13 @@ def dot(
     operand_precision: tuple[str, ...] = (),
     preferred_element_type: PrimitiveType | None = None,
 ) -> Value:
-    """Sums of products over the contracted pairs of dimensions, apart for each index of the batch pairs.
+    """Sums of products over the contracted pairs of dimensions, separately for each index of the batch dimensions.
 
     Formula: result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]; m and n stand for the free dimensions.
     Shapes: any ranks; paired dimensions have one extent. Result: batch, then lhs free, then rhs free dimensions.
-    Types: one for both, two floats (the wider), or two integers with preferred_element_type; that is the result's.
-    Floats under 32 bits are summed in f32 and rounded once; integers wrap; pred is the or of ands; no terms give 0.
+    Types: one for both, two floats (the result has the wider), or two integers with preferred_element_type, the type
+    of the result. Floats under 32 bits are summed in f32 and rounded once; integers wrap; pred is the or of ands; no
+    terms give 0.
     Raises: not_array; element_type_mismatch; attribute_length_mismatch; dimension_out_of_range; duplicate_dimension;
     dimension_mismatch; invalid_attribute; overflow.
 
@@ -60,13 +61,13 @@ def ragged_dot(
     operand_precision: tuple[str, ...] = (),
     preferred_element_type: PrimitiveType | None = None,
 ) -> Value:
-    """`dot` group by group: one dimension of lhs falls into runs of the lengths `group_sizes`, one after the other.
+    """A `dot` per group: one dimension of lhs is divided into consecutive groups of the lengths `group_sizes`.
 
-    The ragged dimension is free: a run meets its own entry of rhs's group dimension; result [batch, m, n], 0 outside of
-    all runs. It is contracted: each run is summed for itself; result [group, batch, m, n]. It is a batch dimension: the
-    result is dot's, whatever the runs, which only share out the work.
-    Shapes: one ragged dimension; one group dimension where it is free, else none. group_sizes: integers [groups], or
-    [the batch and (free or contracted) dimensions before the ragged one, groups] for runs of their own in each.
+    If the ragged dimension is free, each run uses its own entry of rhs's group dimension; result [batch, m, n], 0
+    outside all runs. If it is contracted, each run is summed separately; result [group, batch, m, n]. If it is a
+    batch dimension, the result is dot's, whatever the runs, which only divide the work.
+    Shapes: one ragged dimension; one group dimension if it is free, otherwise none. group_sizes: integers [groups],
+    or [the batch and (free or contracted) dimensions before the ragged one, groups] for separate runs in each.
     Types: as dot.
     Raises: as dot; attribute_length_mismatch; rank_mismatch; element_type_unsupported.
 
@@ -98,11 +99,11 @@ def scaled_dot(
     operand_precision: tuple[str, ...] = (),
     preferred_element_type: PrimitiveType | None = None,
 ) -> Value:
-    """`dot` of operands each of which is multiplied by a scale, one for each block of elements.
+    """The `dot` of operands that are multiplied by scales, one for each block of elements.
 
-    Shapes: a scale has its operand's rank, and in each dimension an extent that divides the operand's (a block has the
-    quotient), or rank 0. Result: as dot.
-    Types: floats, the four of any precision; products and sums are of 32 bits and more, rounded once.
+    Shapes: a scale has its operand's rank, and in each dimension an extent that divides the operand's (the quotient
+    is the block size), or rank 0. Result: as dot.
+    Types: floats, the four of any precision; products and sums have at least 32 bits and are rounded once.
     Raises: as dot; element_type_unsupported; rank_mismatch; divisibility.
 
     >>> import xbuild as xb

@@ -35,9 +35,9 @@ def call(operands: Values, *, to_apply: Region) -> Value:
 
 @op(Properties("whole", calls="loop"))
 def while_(init: Value, *, condition: Region, body: Region) -> Value:
-    """Apply `body` to the state for as long as `condition` holds of it; the state of the last trip, or `init`.
+    """Apply `body` to the state while `condition` of it is true; returns the state of the last trip, or `init`.
 
-    Shapes: one value of shape T, a tuple where the state has parts; condition: T -> pred[], body: T -> T.
+    Shapes: one value of shape T, a tuple if the state has several parts; condition: T -> pred[], body: T -> T.
     Raises: arity_mismatch; signature_mismatch.
 
     >>> import xbuild as xb
@@ -56,8 +56,8 @@ def while_(init: Value, *, condition: Region, body: Region) -> Value:
 def conditional(branch_index: Value, branch_operands: Values, *, branch_computations: Regions) -> Value:
     """The result of one branch on its own operand; the others do not run.
 
-    Shapes: branch_index is pred[] with two branches (the first where it is true) or s32[] with one and more (the last
-    where the index is out of range); branch i: T_i -> S, with operand i of shape T_i.
+    Shapes: branch_index is pred[] with two branches (the first if it is true) or s32[] with one or more (the last if
+    the index is out of range); branch i: T_i -> S, with operand i of shape T_i.
     Raises: non_scalar; element_type_unsupported; arity_mismatch; signature_mismatch.
 
     >>> import xbuild as xb
@@ -74,7 +74,7 @@ def conditional(branch_index: Value, branch_operands: Values, *, branch_computat
 
 @op(Properties("same_place", calls="elements", work="rule"))
 def map(operands: Values, *, to_apply: Region, dimensions: Dims) -> Value:
-    """The result of a scalar computation on the elements of all operands at each place.
+    """The result of a scalar computation on the elements of all operands at each position.
 
     Formula: result[i] = to_apply(operands[0][i], ..., operands[N-1][i]).
     Shapes: N arrays of the same extents; to_apply: (T_0, ..., T_N-1) -> S on scalars; dimensions: all, in order.
@@ -101,9 +101,9 @@ def fusion(
     output_to_operand_aliasing: Aliases = (),
     calls: Region,
 ) -> Value:
-    """The result of `calls` on the operands, which a compiler has put into one kernel; means the same as `call`.
+    """The result of `calls` on the operands, which a compiler put into one kernel; equivalent to `call`.
 
-    Shapes: exactly the parameters of `calls`. `kind` and the aliasing are the compiler's, and change no value.
+    Shapes: exactly the parameters of `calls`. `kind` and the aliasing are for the compiler and do not change any value.
     Raises: arity_mismatch; signature_mismatch; index_out_of_range for an alias of no operand.
 
     >>> import xbuild as xb
@@ -129,14 +129,14 @@ def scan(
     to_apply: Region,
     length: int | None = None,
 ) -> Value:
-    """Apply `to_apply` to each slice along a dimension, in order, and to what the slice before handed on.
+    """Apply `to_apply` to each slice along a dimension, in order, and to the carries of the previous slice.
 
     Formula: (outputs[i], carries) = to_apply(inputs[i], carries) for i = 0, 1, ... (from the last, if `is_reverse`).
-    Shapes: the inputs, of one extent in `dimension`, then `num_carries` values that the first slice is given; to_apply:
-    (slices without that dimension, carries) -> (outputs, carries), a tuple or the one value. Result: the outputs, each
-    with all slices along `dimension`, and the last carries. `length` counts the slices where there is no input.
-    `is_associative` lets a compiler regroup; the result here is that of the plain order. `to_apply` may communicate, as
-    the body of a loop of that many trips.
+    Shapes: the inputs, of one extent in `dimension`, then `num_carries` values, the carries of the first slice;
+    to_apply: (slices without that dimension, carries) -> (outputs, carries), a tuple or the one value. Result: the
+    outputs, each with all slices along `dimension`, and the last carries. `length` is the number of slices if there is
+    no input. `is_associative` lets a compiler regroup; here the result is that of sequential order. `to_apply` may
+    communicate, like the body of a loop with that many trips.
     Raises: arity_mismatch; not_array; rank_too_small; dimension_out_of_range; dimension_mismatch; signature_mismatch;
     invalid_attribute.
 

@@ -13,9 +13,9 @@ __all__ = ["bitcast", "bitcast_convert", "convert", "reduce_precision", "stochas
 
 @op(Properties("same_place", denormals="flushed", states_shape=True))
 def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
-    """Each element in another type, by value.
+    """Each element in a different type, by value.
 
-    To a float: to the nearest, ties to even. To an integer: from a float towards zero, held between the ends of the
+    To a float: to the nearest, ties to even. To an integer: from a float towards zero, clamped to the range of the
     type, NaN as 0; from an integer the low bits. To pred: whether it is not 0. From complex to real: the real part.
     NaNs have the bits that XLA:CPU gives them: quiet ones to and from f16, 0x7f in f8e5m2 (0x7e or 0xfe from f32 and
     f64), one without a sign from the fnuz types, -0 in the types without NaN.
@@ -35,11 +35,12 @@ def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
 
 @op(Properties("mixed", states_shape=True, work="each"))
 def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
-    """The bits of each element read as another type, the lowest bits first where widths differ.
+    """The bits of each element read as another type, lowest bits first if the widths differ.
 
-    Shapes: types of one width keep the extents; a narrower one adds a minor dimension of as many elements as one makes;
-    to a wider one the minor dimension must be just that many, and goes. Complex types are read as complex ones only.
-    A pred is a byte here, of 8 bits: 0 or 1, and read from bits false where the byte is 0 and true (1) otherwise.
+    Shapes: types of one width keep the extents; a narrower type adds a minor dimension for the parts of each
+    element; for a wider type, the minor dimension must have exactly that extent and is removed. Complex types are read
+    as complex ones only. A pred is a byte of 8 bits here: 0 or 1; read from bits, it is false if the byte is 0 and
+    true (1) otherwise.
     Raises: not_array; element_type_unsupported; rank_too_small; dimension_mismatch.
 
     >>> import xbuild as xb
@@ -55,11 +56,12 @@ def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value
 
 @op(Properties("mixed", states_shape=True, work="none"))
 def bitcast(operand: Value, *, shape: Shape) -> Value:
-    """The bytes of the operand, in the order of its layout, read as another shape in the order of that one's layout.
+    """The bytes of the operand, in the order of its layout, read as a different shape in the order of its layout.
 
-    Shapes: any array; `shape` takes as many bytes (types of under 8 bits one an element). A shape without a layout is
-    laid out row by row. Nothing else in HLO depends on a layout.
-    Raises: not_array; element_count_mismatch for other bytes; dimension_mismatch for a dynamic dimension that changes.
+    Shapes: any array; `shape` has the same number of bytes (types under 8 bits take one byte per element). A shape
+    without a layout is laid out row by row. Nothing else in HLO depends on a layout.
+    Raises: not_array; element_count_mismatch for a different number of bytes; dimension_mismatch for a dynamic
+    dimension that changes.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 3])
@@ -76,11 +78,12 @@ def bitcast(operand: Value, *, shape: Shape) -> Value:
 
 @op(Properties("same_place", states_shape=True))
 def reduce_precision(operand: Value, *, exponent_bits: int, mantissa_bits: int) -> Value:
-    """Each element as a float format of these bits would hold it, in the operand's type.
+    """Each element rounded to a float format of these bits, in the operand's type.
 
-    To the nearest, ties to even; what is too large becomes infinite, what is below the format's smallest normal number
-    zero, each with its sign; a NaN stays, but is infinity where there are no mantissa bits (compiled XLA:CPU keeps it).
-    Shapes: any float array; the result is as the operand.
+    To the nearest, ties to even; numbers too large become infinite, numbers below the format's smallest normal
+    number become zero, with their sign; a NaN stays, but becomes infinity if there are no mantissa bits (compiled
+    XLA:CPU keeps it).
+    Shapes: any float array; the result has its shape.
     Raises: not_array; element_type_unsupported; invalid_attribute for no exponent bit or negative mantissa_bits.
 
     >>> import xbuild as xb
@@ -96,10 +99,10 @@ def reduce_precision(operand: Value, *, exponent_bits: int, mantissa_bits: int) 
 
 @op(Properties("same_place", depends_on="implementation", states_shape=True))
 def stochastic_convert(operand: Value, random: Value, *, new_element_type: PrimitiveType) -> Value:
-    """Each element as one of its neighbours in another type; the outer one where random / 2^bits is below its place.
+    """Each element rounded to a neighbour in another type, away from zero if random / 2^bits is below its fraction.
 
-    Shapes: a float array, and as many random bits for each element (u32 for f32) of the same extents; to an integer
-    type, held between its ends, or to a float type.
+    Shapes: a float array, and an array of random bits of the same width (u32 for f32) and extents; to an integer
+    type, clamped to its range, or to a float type.
     Raises: not_array; element_type_unsupported; element_type_mismatch where widths differ; rank_mismatch;
     dimension_mismatch.
 

@@ -23,14 +23,16 @@ def gather(
     slice_sizes: Dims,
     indices_are_sorted: bool = False,
 ) -> Value:
-    """For each index vector the slice of `slice_sizes` that starts there, moved to lie inside the operand.
+    """For each index vector, the slice of `slice_sizes` that starts there, shifted to lie inside the operand.
 
     Formula: result[out] = operand[start + offset]; offset has out[offset_dims[k]] in the k-th dimension that is neither
     collapsed nor batching, else 0; start has clamp(0, vector[k], extent - slice size) in dimension start_index_map[k],
     where vector is start_indices at the other entries of out, and the batch index itself in a batching dimension.
-    Shapes: any array, and integers with the vectors along `index_vector_dim` (the rank: each element is a vector of 1).
+    Shapes: any array, and integers with the vectors along `index_vector_dim` (if it equals the rank, each element is an
+    index vector of length 1).
     Result: `offset_dims` are the slice's dimensions, without the collapsed and batching ones, whose slice size is 1;
-    the others are those of start_indices without the vectors'. `indices_are_sorted` is a promise, and changes no value.
+    the others are those of start_indices without the vectors'. `indices_are_sorted` is a promise and does not change
+    any value.
     Raises: not_array; element_type_unsupported; dimension_out_of_range; duplicate_dimension; bad_order;
     attribute_length_mismatch; dimension_mismatch; index_out_of_range; negative_size; invalid_attribute; overflow.
 

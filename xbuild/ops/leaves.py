@@ -14,7 +14,7 @@ __all__ = ["constant", "iota", "parameter", "partition_id", "replica_id"]
 
 @op(Properties("made", depends_on="caller", is_view=True, states_shape=True))
 def parameter(builder: Builder, *, number: int, shape: AnyShape) -> Value:
-    """The argument of this number of the computation.
+    """The argument of the computation with this number.
 
     Shapes: any shape; the numbers of a computation are 0..n-1, each once.
     Raises: duplicate_parameter (BuildError) where the number is taken; missing_parameter at build for one left out.
@@ -30,7 +30,7 @@ def parameter(builder: Builder, *, number: int, shape: AnyShape) -> Value:
 
 @op(Properties("made", is_view=True, states_shape=True))
 def constant(builder: Builder, *, literal: Array) -> Value:
-    """An array that is known when the program is built.
+    """An array that is fixed when the program is built.
 
     Shapes: the array's own; its dtype names the element type (Python numbers: s32, f32, c64, pred by `xb.constant`).
     Raises: invalid_attribute where XLA has no such element type.

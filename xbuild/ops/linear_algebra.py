@@ -17,8 +17,8 @@ __all__ = ["cholesky", "fft", "triangular_solve"]
 def cholesky(a: Value, *, lower: bool = True) -> Value:
     """The triangular factor of symmetric (Hermitian) positive definite matrices: a = L L^H, or U^H U for an upper one.
 
-    Only the named triangle of `a` is read; the other one of the result is zero. A matrix that is not positive definite
-    gives NaN everywhere. Computed in f64 or c128 and rounded once.
+    Only the selected triangle of `a` is read; the other one of the result is zero. A matrix that is not positive
+    definite gives NaN everywhere. Computed in f64 or c128 and rounded once.
     Shapes: floats or complex [..., n, n]; the same.
     Raises: not_array; rank_too_small; dimension_mismatch; element_type_unsupported.
 
@@ -42,9 +42,9 @@ def triangular_solve(
     unit_diagonal: bool,
     transpose_a: Literal["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"],
 ) -> Value:
-    """The x with op(a) x = b, or x op(a) = b where `left_side` is false; op is nothing, a transpose or an adjoint.
+    """The x with op(a) x = b, or x op(a) = b if `left_side` is false; op is the identity, a transpose or an adjoint.
 
-    Only the named triangle of `a` is read, and not its diagonal where that is said to be of ones. A zero on the
+    Only the selected triangle of `a` is read, without the diagonal if a unit diagonal is declared. A zero on the
     diagonal gives infinities and NaN. Computed in f64 or c128 and rounded once.
     Shapes: floats or complex, a [..., n, n] and b [..., n, k] (or [..., k, n] on the right side); as b.
     Raises: not_array; rank_too_small; dimension_mismatch; element_type_unsupported; element_type_mismatch;
@@ -68,8 +68,8 @@ def triangular_solve(
 def fft(operand: Value, *, fft_type: Literal["FFT", "IFFT", "RFFT", "IRFFT"], fft_length: Dims) -> Value:
     """The discrete Fourier transform over the last dimensions, as many as `fft_length` has entries.
 
-    Formula: FFT: y[k] = sum over j of x[j] exp(-2 pi i j k / n); IFFT: with +, and divided by n. RFFT takes real rows
-    and gives the first n/2 + 1 numbers of each; IRFFT is its inverse.
+    Formula: FFT: y[k] = sum over j of x[j] exp(-2 pi i j k / n); IFFT: with +, and divided by n. RFFT takes real
+    rows and returns the first n/2 + 1 numbers of each; IRFFT is its inverse.
     Shapes: c64 or c128 (RFFT: f32 or f64, and c64 or c128 out; IRFFT the other way round); 1 to 3 lengths, which are
     the extents on the full side.
     Raises: not_array; invalid_attribute; negative_size; rank_too_small; element_type_unsupported; dimension_mismatch.

@@ -37,7 +37,7 @@ def batch_norm_training(operand: Value, scale: Value, offset: Value, *, epsilon:
 def batch_norm_inference(
     operand: Value, scale: Value, offset: Value, mean: Value, variance: Value, *, epsilon: float, feature_index: int
 ) -> Value:
-    """Normalize each feature by a mean and variance that are given, then scale and shift it.
+    """Normalize each feature by a given mean and variance, then scale and shift it.
 
     Formula: scale (x - mean) / sqrt(variance + epsilon) + offset.
     Shapes: as batch_norm_training; the result is as the operand.

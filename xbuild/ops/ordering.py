@@ -12,13 +12,15 @@ __all__ = ["sort", "topk"]
 
 @op(Properties("mixed", calls="elements"))
 def sort(operands: Values, *, to_apply: Region, dimension: int, is_stable: bool = False) -> Value:
-    """The elements along `dimension` in an order in which none that comes later precedes one that comes earlier.
+    """The elements along `dimension`, sorted by a comparator.
 
-    Each row is ordered by itself, all operands by the same permutation. `to_apply` says whether the elements of one
-    place precede those of another. Always stable here; where the comparator contradicts itself, still a permutation.
-    With a plain LT or GT on floats NaNs come last, and -0 and 0 are equal; with TOTALORDER every float has its place.
-    Shapes: N arrays of the same extents; to_apply: (T_0, T_0, ..., T_N-1, T_N-1) -> pred[], the two elements of each
-    operand side by side. The result is one array, or the tuple of them where N > 1.
+    Each row is sorted separately, with the same permutation for all operands. `to_apply` returns whether the elements
+    at
+    one position precede those at another. Always stable here; with an inconsistent comparator, the result is still a
+    permutation. With a plain LT or GT on floats, NaNs come last, and -0 and 0 are equal; with TOTALORDER, all floats
+    are ordered.
+    Shapes: N arrays of the same extents; to_apply: (T_0, T_0, ..., T_N-1, T_N-1) -> pred[], with the two elements of
+    each operand next to each other. The result is one array, or the tuple of them if N > 1.
     Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; dimension_out_of_range; signature_mismatch.
 
     >>> import xbuild as xb
@@ -35,10 +37,10 @@ def sort(operands: Values, *, to_apply: Region, dimension: int, is_stable: bool 
 
 @op(Properties("mixed", work="none"))
 def topk(operand: Value, *, k: int, largest: bool = True) -> Value:
-    """The `k` largest (or smallest) elements of each row (the last dimension) in order, and their places.
+    """The `k` largest (or smallest) elements of each row (the last dimension) in order, and their indices.
 
-    Floats are in their total order: NaN is greatest, -0 below 0 (and a NaN with a sign least). Of equal elements the
-    one that comes first in the row is taken first.
+    Floats are in their total order: NaN is greatest, -0 is below 0 (and a negative NaN is least). Of equal elements,
+    the first in the row is taken first.
     Shapes: pred, integers or floats of rank 1 and more, k at most the last extent; (T[..., k], s32[..., k]).
     Raises: not_array; rank_too_small; element_type_unsupported; negative_size; index_out_of_range.
 

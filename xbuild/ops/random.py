@@ -17,8 +17,8 @@ __all__ = ["rng", "rng_bit_generator", "rng_get_and_update_state"]
 def rng(a: Value, b: Value, *, shape: Shape, distribution: Literal["rng_uniform", "rng_normal"]) -> Value:
     """Random numbers: uniform in [a, b), or normal with mean a and standard deviation b.
 
-    Each device has a generator of its own, which `seed=` of evaluate and execute sets: a run can be repeated, with
-    numbers that are not XLA's. Uniform: a where a = b, and numbers in (b, a] where a > b.
+    Each device has its own generator, set by `seed=` of evaluate and execute: a run can be repeated, but its numbers
+    differ from XLA's. Uniform: a if a = b, and numbers in (b, a] if a > b.
     Shapes: two scalars of one type, pred, integer or float (normal: float), which is the type of `shape`.
     Raises: not_array; non_scalar; element_type_mismatch; element_type_unsupported; overflow.
 
@@ -41,7 +41,7 @@ def rng(a: Value, b: Value, *, shape: Shape, distribution: Literal["rng_uniform"
 def rng_bit_generator(
     state: Value, *, algorithm: Literal["rng_default", "rng_three_fry", "rng_philox"], shape: Shape
 ) -> Value:
-    """The next state and random bits, as a pure function of the state: bit for bit what XLA:CPU gives.
+    """The next state and random bits, as a pure function of the state: bit for bit as on XLA:CPU.
 
     ThreeFry is 2x32 with 20 rounds, Philox 4x32 with 10 rounds; the default is Philox. A type of under 32 bits gets the
     lowest bits of a 32-bit word each. The bits are of the unsigned type as wide as the type of `shape`, as XLA infers:
@@ -64,9 +64,9 @@ def rng_bit_generator(
 
 @op(Properties("made", depends_on="random_state", states_shape=True))
 def rng_get_and_update_state(builder: Builder, *, delta: int, shape: Shape) -> Value:
-    """The device's random state of 128 bits, low word first, which then moves on by `delta`.
+    """The device's random state of 128 bits, low word first, which then advances by `delta`.
 
-    It begins at XLA:CPU's constant; `seed=` of the run and the number of the device are in its high word.
+    It starts at XLA:CPU's constant; its high word contains `seed=` of the run and the number of the device.
     Shapes: u64[2].
     Raises: element_type_unsupported; dimension_mismatch.
 

@@ -12,11 +12,11 @@ from ..core.properties import Properties
 
 @op(Properties("mixed", calls="elements"))
 def reduce(operands: Values, init_values: Values, *, to_apply: Region, dimensions: Dims) -> Value:
-    """Fold `dimensions` of the operands to scalars with `to_apply`, from `init_values` on, in an order that is free.
+    """Reduce `dimensions` of the operands to scalars with `to_apply`, starting from `init_values`, in any order.
 
     Shapes: N arrays of the same extents and N scalars; to_apply: (T_0, ..., T_N-1, T_0, ..., T_N-1) -> T_0, or the
-    tuple of them where N > 1; T_i is operand i's element type or a wider float, and the result's. No dimensions are
-    lost but `dimensions`; the init value counts once for each result, and is the result where nothing is folded.
+    tuple of them if N > 1; T_i is operand i's element type or a wider float, and the result's. Only `dimensions` are
+    removed; the init value counts once for each result, and is the result if there are no elements.
     Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; dimension_out_of_range; duplicate_dimension;
     signature_mismatch.
 

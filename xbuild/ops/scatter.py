@@ -26,17 +26,18 @@ def scatter(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Value:
-    """The operands, with each element to which an index vector brings an update replaced by to_apply(element, update).
+    """The operands, with each element that an index vector selects replaced by to_apply(element, update).
 
     Formula: result[start + offset] = to_apply(result[start + offset], updates[u]) for each index u of the updates;
     offset has u[update_window_dims[k]] in the k-th dimension that is neither inserted nor batching, else 0; start has
     vector[k] in dimension scatter_dims_to_operand_dims[k], where vector is scatter_indices at the other entries of u.
-    A window that is not wholly inside the operand changes nothing. Here updates meet in their own order, so that of
-    several the last overwrites; XLA leaves the order free. Floats under 32 bits are rounded after each update.
-    Shapes: N operands of the same extents, integer index vectors along `index_vector_dim` (the rank: each element is a
-    vector of 1), N updates of the same extents; to_apply: (T_0, ..., T_N-1, T_0, ..., T_N-1) -> T_0, or the tuple of
-    them where N > 1, T_i the operand's type or a wider float. Result: of the operands' extents, a tuple where N > 1.
-    `indices_are_sorted` and `unique_indices` are promises, and change no value.
+    A window that is not wholly inside the operand changes nothing. Here updates apply in order, so the last of
+    several overwrites; XLA leaves the order open. Floats under 32 bits are rounded after each update.
+    Shapes: N operands of the same extents, integer index vectors along `index_vector_dim` (if it equals the rank,
+    each element is an index vector of length 1), N updates of the same extents; to_apply:
+    (T_0, ..., T_N-1, T_0, ..., T_N-1) -> T_0, or the tuple of them where N > 1, T_i the operand's type or a wider
+    float. Result: the operands' extents; a tuple if N > 1.
+    `indices_are_sorted` and `unique_indices` are promises and do not change any value.
     Raises: arity_mismatch; not_array; rank_mismatch; element_type_mismatch; element_type_unsupported; bad_order;
     dimension_out_of_range; duplicate_dimension; attribute_length_mismatch; dimension_mismatch; index_out_of_range;
     invalid_attribute; signature_mismatch.

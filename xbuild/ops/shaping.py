@@ -12,7 +12,7 @@ from ..core.properties import Properties
 
 @op(Properties("moved", moves=("operand",), is_view=True))
 def broadcast(operand: Value, *, sizes: Dims, dimensions: Dims) -> Value:
-    """An array of these sizes, in which dimension i of the operand is dimension dimensions[i] and all others repeat it.
+    """An array of these sizes, in which dimension i of the operand is dimension dimensions[i] and others repeat it.
 
     Formula: result[..., j_dimensions[i], ...] = operand[..., j_i, ...].
     Shapes: any array; sizes[dimensions[i]] is the operand's extent i. Unsorted `dimensions` transpose.
@@ -36,8 +36,8 @@ def broadcast(operand: Value, *, sizes: Dims, dimensions: Dims) -> Value:
 def reshape(operand: Value, *, new_sizes: Dims) -> Value:
     """The same elements, in the same order (the last dimension varies fastest), with other dimensions.
 
-    Shapes: any array; the product of new_sizes is the operand's element count. Where a dimension is dynamic, the one
-    it becomes is, too (the major one of several that it is split into).
+    Shapes: any array; the product of new_sizes is the operand's element count. If a dimension is dynamic, so is the
+    dimension that it becomes (the major one if it is split).
     Raises: not_array; negative_size; element_count_mismatch; dimension_mismatch where a dynamic dimension is lost.
 
     >>> import xbuild as xb
@@ -56,7 +56,7 @@ def reshape(operand: Value, *, new_sizes: Dims) -> Value:
 
 @op(Properties("moved", moves=("operand",), is_view=True))
 def transpose(operand: Value, *, permutation: Dims) -> Value:
-    """The dimensions in another order: dimension i of the result is dimension permutation[i] of the operand.
+    """The dimensions in a different order: dimension i of the result is dimension permutation[i] of the operand.
 
     Shapes: any array; `permutation` names each of its dimensions once.
     Raises: not_array; not_permutation.
@@ -73,7 +73,7 @@ def transpose(operand: Value, *, permutation: Dims) -> Value:
 
 @op(Properties("moved", moves=("operand",), is_view=True))
 def reverse(operand: Value, *, dimensions: Dims) -> Value:
-    """The elements in the opposite order along each of `dimensions`: index i of extent n becomes n - 1 - i.
+    """The elements in reverse order along each of `dimensions`: index i of extent n becomes n - 1 - i.
 
     Shapes: any array; the result has its shape.
     Raises: not_array; dimension_out_of_range; duplicate_dimension.
@@ -92,9 +92,9 @@ def reverse(operand: Value, *, dimensions: Dims) -> Value:
 
 @op(Properties("moved", moves=("operands",), mixes_precisions=True))
 def concatenate(operands: Values, *, dimension: int) -> Value:
-    """The operands one after another along `dimension`.
+    """The operands concatenated along `dimension`.
 
-    Shapes: one or more arrays of one rank (1 and more) and element type, of the same extents but for `dimension`.
+    Shapes: one or more arrays of one rank (1 and more) and element type, of the same extents except in `dimension`.
     Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; dimension_out_of_range;
     element_type_mismatch; overflow.
 
@@ -132,7 +132,7 @@ def pad(operand: Value, padding_value: Value, *, padding: Padding) -> Value:
 
 @op(Properties("made"))
 def get_dimension_size(operand: Value, *, dimension: int) -> Value:
-    """How many elements there are along `dimension`, as s32[]: of a dynamic dimension the real number, not the bound.
+    """The number of elements along `dimension`, as s32[]; for a dynamic dimension the actual size, not the bound.
 
     Shapes: any array; the bound is at most 2^31 - 1.
     Raises: not_array; dimension_out_of_range; overflow.
@@ -154,8 +154,8 @@ def get_dimension_size(operand: Value, *, dimension: int) -> Value:
 def set_dimension_size(operand: Value, size: Value, *, dimension: int) -> Value:
     """The first `size` elements along `dimension`, which becomes dynamic, with the operand's extent as its bound.
 
-    A size above the bound is the bound, a negative one 0; what a dimension that is shorter already lacks is zero.
-    Shapes: any array and an s32[]; a constant size does not make the result static, not even that of the bound.
+    A size above the bound becomes the bound, a negative one 0; elements that a shorter dimension lacks are zero.
+    Shapes: any array and an s32[]; a constant size does not make the result static, even if it equals the bound.
     Raises: not_array; non_scalar; element_type_mismatch; dimension_out_of_range; overflow.
 
     >>> import xbuild as xb
@@ -174,10 +174,10 @@ def set_dimension_size(operand: Value, size: Value, *, dimension: int) -> Value:
 def dynamic_reshape(
     operand: Value, dim_sizes: Values, *, new_size_bounds: Dims, dims_are_dynamic: tuple[bool, ...]
 ) -> Value:
-    """The same elements, in the same order, in extents of which those that are dynamic are computed by the program.
+    """The same elements, in the same order, with extents that the program computes if they are dynamic.
 
-    dim_sizes[i] is the extent of dimension i where dims_are_dynamic[i], from 0 up to its bound; elsewhere it is the
-    bound. Elements that the result has no place for are left out; places without an element are zero.
+    dim_sizes[i] is the extent of dimension i if dims_are_dynamic[i], from 0 up to its bound; otherwise it is the
+    bound. Elements that do not fit into the result are dropped; positions without an element are zero.
     Shapes: any array and an s32[] for each dimension of the result; the product of the bounds is the operand's count.
     Raises: not_array; attribute_length_mismatch; arity_mismatch; non_scalar; element_type_mismatch; negative_size;
     overflow; element_count_mismatch.

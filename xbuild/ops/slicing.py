@@ -11,7 +11,7 @@ from ..core.properties import Properties
 
 @op(Properties("moved", moves=("operand",), is_view=True, states_shape=True))
 def slice(operand: Value, *, start_indices: Dims, limit_indices: Dims, strides: Dims = ()) -> Value:
-    """The elements from start to limit (exclusive) of each dimension, each stride-th of them; no strides are all 1.
+    """The elements from start to limit (exclusive) of each dimension, each stride-th of them; by default all.
 
     Shapes: any array, 0 <= start <= limit <= extent, stride >= 1; the result has ceil((limit - start) / stride).
     Raises: not_array; attribute_length_mismatch; index_out_of_range; non_positive.
@@ -30,7 +30,7 @@ def slice(operand: Value, *, start_indices: Dims, limit_indices: Dims, strides: 
 
 @op(Properties("moved", moves=("operand",), chosen_by=("start_indices",), states_shape=True))
 def dynamic_slice(operand: Value, start_indices: Values, *, dynamic_slice_sizes: Dims) -> Value:
-    """The window of these sizes that begins at `start_indices`, moved to lie inside the operand where it would not.
+    """The window of these sizes that begins at `start_indices`, shifted to lie inside the operand.
 
     Formula: start[d] = clamp(0, start[d], extent[d] - size[d]).
     Shapes: any array; one integer scalar for each dimension, all of one type, or one vector of them all.
@@ -59,7 +59,7 @@ def dynamic_slice(operand: Value, start_indices: Values, *, dynamic_slice_sizes:
     )
 )
 def dynamic_update_slice(operand: Value, update: Value, start_indices: Values) -> Value:
-    """The operand with `update` in place of its elements from `start_indices` on, moved inside as dynamic_slice does.
+    """The operand with its elements from `start_indices` on replaced by `update`, shifted inside like dynamic_slice.
 
     Formula: start[d] = clamp(0, start[d], extent[d] - update extent[d]).
     Shapes: two arrays of one rank and element type, the update no larger; starts as for dynamic_slice.

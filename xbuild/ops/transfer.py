@@ -25,11 +25,11 @@ def send(
     source_target_pairs: SourceTargetPairs = (),
     is_host_transfer: bool = False,
 ) -> Value:
-    """Begin to pass `operand` on a channel; runs once the receiver has posted its recv.
+    """Start to send `operand` on a channel; runs once the receiver has posted its recv.
 
-    Shapes: any array or tuple of arrays T and a token; gives the context (T, u32[], token[]) for send_done alone.
-    Pairs: (source device, target device); a device that is no source passes nothing. None in a module group: the peer
-    is the device whose program has the recv.
+    Shapes: any array or tuple of arrays T and a token; returns the context (T, u32[], token[]), which only send_done
+    can use. Pairs: (source device, target device); a device that is not a source sends nothing. Omit them in a module
+    group: the peer is the device whose program has the recv.
     Raises: token_expected; not_array; non_positive for the channel; invalid_group for the pairs.
 
     >>> import xbuild as xb
@@ -44,7 +44,7 @@ def send(
 
 @op(Properties("whole", needs="peer", half="done", states_shape=True))
 def send_done(context: Value, *, channel_id: int, is_host_transfer: bool = False) -> Value:
-    """Wait until the transfer that `send` began is complete.
+    """Wait until the transfer that `send` started is complete.
 
     Shapes: the context of a send; gives token[].
     Raises: not_tuple; signature_mismatch where the operand is no context.
@@ -69,10 +69,10 @@ def recv(
     source_target_pairs: SourceTargetPairs = (),
     is_host_transfer: bool = False,
 ) -> Value:
-    """Post a buffer for the value that a send passes on this channel; does not wait.
+    """Post a buffer for the value that a send transfers on this channel, without waiting.
 
-    Shapes: a token; gives the context (shape, u32[], token[]) for recv_done alone.
-    Pairs: (source device, target device); a device that is no target will get zeros.
+    Shapes: a token; returns the context (shape, u32[], token[]), which only recv_done can use.
+    Pairs: (source device, target device); a device that is not a target gets zeros.
     Raises: token_expected; not_array; non_positive for the channel; invalid_group for the pairs.
 
     >>> import xbuild as xb
@@ -145,6 +145,7 @@ def custom_call(
     custom_call_has_side_effect: bool = False,
     backend_config: str = "",
     api_version: Literal[
+        "API_VERSION_UNSPECIFIED",
         "API_VERSION_ORIGINAL",
         "API_VERSION_STATUS_RETURNING",
         "API_VERSION_STATUS_RETURNING_UNIFIED",
@@ -162,11 +163,11 @@ def custom_call(
     operand_precision: tuple[str, ...] = (),
     padding_type: Literal["PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"] = "PADDING_INVALID",
 ) -> Value:
-    """What the function that is registered for a target gives for the operands: xb.custom_call_target registers it.
+    """The result of the function that xb.custom_call_target registered for a target, on the operands.
 
-    Shapes: any operands; the result is of the declared shape, and a run in which the function gives another stops.
-    With a side effect it runs, in its recorded order, though nobody uses its result. `backend_config` is handed to the
-    function; layouts, aliasing, schedule and the rest are a compiler's: kept, and printed back.
+    Shapes: any operands; the result is of the declared shape, and a run stops if the function returns a different one.
+    With a side effect it runs, in its recorded order, even if nothing uses its result. The function gets
+    `backend_config`; layouts, aliasing, schedule and the rest are for the compiler: kept and printed back.
     Raises: attribute_length_mismatch; signature_mismatch for constraints that are not the operands' shapes;
     index_out_of_range for an alias of no operand; invalid_attribute for a precision that there is not.
 

@@ -74,6 +74,7 @@ def custom_call(
     custom_call_has_side_effect: bool = False,
     backend_config: str = "",
     api_version: Literal[
+        "API_VERSION_UNSPECIFIED",
         "API_VERSION_ORIGINAL",
         "API_VERSION_STATUS_RETURNING",
         "API_VERSION_STATUS_RETURNING_UNIFIED",

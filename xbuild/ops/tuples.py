@@ -11,9 +11,9 @@ __all__ = ["add_dependency", "after_all", "domain", "get_tuple_element", "opt_ba
 
 @op(Properties("whole", is_view=True))
 def tuple_(operands: Values) -> Value:
-    """The operands as one value.
+    """The operands as one tuple.
 
-    Shapes: any number of values of any shapes; no operand gives the empty tuple (name the builder with `builder=`).
+    Shapes: any number of values of any shapes; without operands, the empty tuple (name the builder with `builder=`).
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10])
@@ -27,7 +27,7 @@ def tuple_(operands: Values) -> Value:
 
 @op(Properties("whole", is_view=True))
 def get_tuple_element(operand: Value, *, index: int) -> Value:
-    """The element of a tuple at a place that is known when the program is built.
+    """The element of a tuple at an index that is fixed when the program is built.
 
     Raises: not_tuple; index_out_of_range.
 
@@ -43,7 +43,7 @@ def get_tuple_element(operand: Value, *, index: int) -> Value:
 
 @op(Properties("whole"))
 def after_all(tokens: Values) -> Value:
-    """A token that comes after all of these; without operands, a fresh one (name the builder with `builder=`).
+    """A token that comes after all of these; without operands, a new one (pass `builder=`).
 
     Raises: token_expected.
 
@@ -58,9 +58,9 @@ def after_all(tokens: Values) -> Value:
 
 @op(Properties("whole", is_identity=True))
 def opt_barrier(operand: Value) -> Value:
-    """The operand itself; a compiler moves nothing across it.
+    """The operand itself; a compiler must not move instructions across it.
 
-    Shapes: any value; the same.
+    Shapes: any value; the result has the same shape.
     Raises: nothing of its own.
 
     >>> import xbuild as xb
@@ -74,9 +74,9 @@ def opt_barrier(operand: Value) -> Value:
 
 @op(Properties("whole", is_identity=True))
 def domain(operand: Value, *, kind: str = "sharding", entry: str, exit: str) -> Value:
-    """The operand itself, on the border between two domains of metadata: their text is kept, and means nothing here.
+    """The operand itself, at the boundary of two metadata domains, whose text is kept.
 
-    Shapes: any value; the same.
+    Shapes: any value; the result has the same shape.
     Raises: nothing of its own.
 
     >>> import xbuild as xb
@@ -93,7 +93,7 @@ def domain(operand: Value, *, kind: str = "sharding", entry: str, exit: str) -> 
 
 @op(Properties("whole", is_identity=True))
 def add_dependency(operand: Value, token: Value) -> Value:
-    """The operand itself, once what `token` comes after is done.
+    """The operand itself, once everything before `token` is done.
 
     Shapes: any value and a token; the operand's.
     Raises: token_expected.

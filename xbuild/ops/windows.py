@@ -14,13 +14,13 @@ from ..core.properties import Properties
 
 @op(Properties("mixed", calls="elements"))
 def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, window: Window = ()) -> Value:
-    """The elements under each place of a sliding window, folded with `to_apply` from `init_values` on.
+    """The elements at each position of a sliding window, reduced with `to_apply`, starting from `init_values`.
 
     Formula: the window at place p covers base elements p[d] * stride[d] + k[d] * window_dilation[d] for k[d] < size[d];
-    the base is the operand with base_dilation[d] - 1 holes between neighbours, padded (negative padding crops). Holes
-    and padding count as nothing; a window of these alone gives the init value. The order of the fold is free.
+    the base is the operand with base_dilation[d] - 1 holes between neighbours, padded (negative padding crops).
+    Holes and padding do not count; a window with nothing else returns the init value. The order of the fold is free.
     Shapes: N arrays of the same extents and N scalars; `window` has an entry for each dimension, or is HLO's text such
-    as "size=3x3 stride=2x2 pad=1_1x1_1". Result dimension d counts the places, (padded - window span) // stride + 1;
+    as "size=3x3 stride=2x2 pad=1_1x1_1". Result dimension d counts the positions, (padded - window span) // stride + 1;
     to_apply and result types as for reduce.
     Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; attribute_length_mismatch; non_positive;
     signature_mismatch; overflow.
@@ -40,13 +40,15 @@ def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, wi
 def select_and_scatter(
     operand: Value, source: Value, init_value: Value, *, select: Region, scatter: Region, window: Window = ()
 ) -> Value:
-    """In each window of the operand one element is selected; `source` has a value for each window, and goes there.
+    """Select one element in each window of the operand, and combine the value that `source` has for the window there.
 
-    Formula: the window is read in order; a later element takes the place of the one that is selected only where
-    select(selected, later) is false. result[e] = scatter(result[e], source[p]) for each window p that selected element
-    e, from `init_value` on, in the windows' order (XLA leaves it free). A window on padding alone changes nothing.
-    Shapes: an array; a source of as many elements in each dimension as the window has places there; a scalar; all of
-    one type T. select: (T, T) -> pred; scatter: (T, T) -> T. `window` as for reduce_window. Result: as the operand.
+    Formula: the window is read in order; a later element replaces the selected one only if select(selected, later)
+    is false. result[e] = scatter(result[e], source[p]) for each window p that selected element
+    e, from `init_value` on, in the windows' order (XLA leaves it free). A window that covers only padding changes
+    nothing.
+    Shapes: an array; a source with as many elements in each dimension as the window has positions there; a scalar; all
+    of one type T. select: (T, T) -> pred; scatter: (T, T) -> T. `window` as for reduce_window. Result: the operand's
+    shape.
     Raises: not_array; arity_mismatch; signature_mismatch; attribute_length_mismatch; non_positive; rank_mismatch;
     dimension_mismatch; element_type_mismatch.
 
@@ -74,14 +76,15 @@ def convolution(
     operand_precision: tuple[str, ...] = (),
     preferred_element_type: PrimitiveType | None = None,
 ) -> Value:
-    """The kernel rhs slides over the input lhs: at each place the sum of products of what meets. It is not mirrored.
+    """Slide the kernel rhs over the input lhs: at each position the sum of products. The kernel is not mirrored.
 
     Formula: result[b, o, p] = sum over i, k of lhs[b, i, p * stride + k * window_dilation] * rhs[o, i, k]; the input
     has zeros in the holes of base_dilation and in the padding, and negative padding crops; window_reversal mirrors k.
-    feature_group_count=G: input and output features are cut in G parts, and part meets part. batch_group_count=G: the
-    batch is cut in G parts, and part g makes part g of the output features.
-    Shapes: two arrays of one rank n + 2; `dimension_numbers` says in letters such as "b01f_01io->b01f" which dimension
-    of input, kernel and output is which; `window` has an entry for each spatial dimension, of the kernel's size.
+    feature_group_count=G: input and output features are split into G parts, and part g of the input produces part g of
+    the output. batch_group_count=G:  the batch is split into G parts, and part g produces part g of the output
+    features.
+    Shapes: two arrays of one rank n + 2; `dimension_numbers` names the dimensions of input, kernel and output in
+    letters such as "b01f_01io->b01f"; `window` has an entry for each spatial dimension, of the kernel's size.
     Types: as for dot; floats under 32 bits are summed in f32 and rounded once; integers wrap.
     Raises: not_array; element_type_mismatch; rank_mismatch; rank_too_small; dimension_out_of_range; overflow;
     duplicate_dimension; attribute_length_mismatch; non_positive; dimension_mismatch; divisibility; invalid_attribute.

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from shape_inference.escaping import filled, in_html, in_json, policy
 
-from ..files.results import replacing
+from ..files.arrays import replacing
+from ..pictures.time_lanes import time_picture, time_svg
+from ..process.progress import during
 from ..sharding.partition import Partitioned
-from ..timelines import Machine
+from ..timelines import Machine, timeline
 from ..traces import Trace
-from .modelled import modelled
 
 __all__ = ["framed", "page_text", "write_page"]
 
@@ -67,13 +68,14 @@ def write_page(
     machine: Machine | str | None = None,
     partitioned: Partitioned | None = None,
 ) -> Path:
-    """Write the step page to a file, in one step: an interrupted write leaves the file as it was before.
+    """Write the step page to a file atomically: an interrupted write leaves the old file unchanged.
 
-    Takes what the page takes: `source_root`, a `machine` for lanes in the proportions of modelled time, and what
-    `xb.shard.partition` gave, for global arrays with the tiles of the devices.
+    Takes what the page takes: `source_root`, a `machine` for lanes in the proportions of modelled time, and the
+    result of `xb.shard.partition`, for global arrays with the tiles of the devices.
     """
     target = Path(path)
-    text = page_text(trace, source_root=source_root, machine=machine, partitioned=partitioned)
+    with during("writing the page"):
+        text = page_text(trace, source_root=source_root, machine=machine, partitioned=partitioned)
     with replacing(target) as file:
         file.write(text.encode())
     return target
@@ -95,3 +97,22 @@ def script_text() -> str:
 def asset(name: str) -> str:
     """The text of a file in the folder `assets`."""
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+# ----------------------------------------------------------------------------
+# Lanes in proportion to modelled time
+
+_SWITCH = """<span class="switch" role="group" aria-label="which time the lanes show">\
+<button id="logical" type="button" aria-pressed="true" title="one step after the other">logical</button>\
+<button id="modelled" type="button" aria-pressed="false" title="in the proportions of a model of the machine">modelled\
+</button></span>"""
+
+
+def modelled(trace: Trace, machine: Machine | str | None) -> dict[str, str]:
+    """The parts of the page: the switch, and the lanes; both empty where no machine is given."""
+    if machine is None:
+        return {"switch": "", "modelled": ""}
+    picture = time_picture(timeline(trace.program, machine))
+    lanes = "".join(f'<div class="of-{theme}">{time_svg(picture, theme)}</div>' for theme in ("light", "dark"))
+    label = 'tabindex="0" role="region" aria-label="lanes of the devices over modelled time"'
+    return {"switch": _SWITCH, "modelled": f'<div id="timed" {label} hidden>{lanes}</div>'}

@@ -1,4 +1,10 @@
-"""Pictures of programs: a picture as plain data, lowered to svg, html, dot, png, pdf, Mermaid, or text."""
+"""Pictures of programs: `viz` builds a picture as plain data and converts it to svg, html, dot, png, pdf or text.
+
+Sections:
+
+    `viz` and its Drawing
+    Conversion to a format
+"""
 
 from __future__ import annotations
 
@@ -8,8 +14,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
 from attrs import frozen
 
-from .model.errors import MOST as MOST
-from .model.errors import ViewError as ViewError
+from .picture import MOST as MOST
+from .picture import ViewError as ViewError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,12 +27,15 @@ if TYPE_CHECKING:
     from ..sharding.partition import Partitioned, Tiling
     from ..timelines import Timeline
     from .lanes import Lanes
-    from .model.picture import Picture
+    from .picture import Picture
     from .tiles import TilePicture
-    from .timelines import TimePicture
+    from .time_lanes import TimePicture
 
     Program: TypeAlias = Computation | Module | ModuleGroup | Value | Verdict | Timeline | Partitioned | Tiling
     Data: TypeAlias = Mapping[Instruction, float | str] | Mapping[str, float | str] | Mapping[Value, float | str]
+
+# ----------------------------------------------------------------------------
+# `viz` and its Drawing
 
 FORMS = ("svg", "html", "png", "pdf", "dot", "mermaid", "txt")
 THEMES = ("auto", "light", "dark")
@@ -44,34 +53,40 @@ class Drawing:
 
     def render(self, form: str) -> str | bytes:
         """The picture as svg, html, dot, mermaid or txt (text), or as png or pdf (bytes)."""
-        from ..process.gc_pause import no_collection
-        from .formats.lowering import lower, lower_lanes, lower_tiles, lower_time
+        from ..process.limits import no_collection
+        from ..process.progress import during
         from .lanes import Lanes
         from .tiles import TilePicture
-        from .timelines import TimePicture
+        from .time_lanes import TimePicture
 
         if isinstance(self.picture, TilePicture):
-            return lower_tiles(self.picture, form, self.theme)
+            return _convert_tiles(self.picture, form, self.theme)
         if isinstance(self.picture, TimePicture):
-            return lower_time(self.picture, form, self.theme)
+            return _convert_time_line(self.picture, form, self.theme)
         if isinstance(self.picture, Lanes):
-            return lower_lanes(self.picture, form, self.theme)
-        with no_collection():
-            return lower(self.picture, form, self.theme, self.seconds)
+            return _convert_lanes(self.picture, form, self.theme)
+        with no_collection(), during(f"laying out the picture as {form}"):
+            return _convert_picture(self.picture, form, self.theme, self.seconds)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The parts of the program that the picture leaves out, each with the reason."""
+        """What the picture omits of the program, and why."""
         return self.picture.notes
 
     def _repr_svg_(self) -> str:
         return str(self.render("svg"))
 
     def _repr_html_(self) -> str:
-        from .formats.framing import beside, framed
+        from shape_inference.escaping import in_html
 
-        report = getattr(self.picture, "report", "")
-        return beside(self._repr_svg_(), report, self.theme) if report else framed(self._repr_svg_())
+        from ..core.report_text import html
+        from .html import beside, framed
+        from .lanes import Lanes
+
+        svg, report = self._repr_svg_(), getattr(self.picture, "report", "")
+        if isinstance(self.picture, Lanes) and self.picture.report:
+            return beside(html(self.picture.report), svg, self.theme, report_first=True)
+        return beside(in_html(report), svg, self.theme) if report else framed(svg)
 
     def __str__(self) -> str:
         return str(self.render("txt"))
@@ -79,7 +94,7 @@ class Drawing:
     __repr__ = __str__
 
 
-class Options(TypedDict, total=False):
+class VizOptions(TypedDict, total=False):
     """The keyword arguments of `viz`."""
 
     theme: str
@@ -95,11 +110,13 @@ class Options(TypedDict, total=False):
 
 
 @overload
-def viz(program: Program, path_or_format: None = None, **options: Unpack[Options]) -> Drawing: ...
+def viz(program: Program, path_or_format: None = None, **options: Unpack[VizOptions]) -> Drawing: ...
 
 
 @overload
-def viz(program: Program, path_or_format: str | os.PathLike[str], **options: Unpack[Options]) -> str | bytes | Path: ...
+def viz(
+    program: Program, path_or_format: str | os.PathLike[str], **options: Unpack[VizOptions]
+) -> str | bytes | Path: ...
 
 
 def viz(
@@ -117,21 +134,20 @@ def viz(
     data: Data | None = None,
     data_name: str = "data",
 ) -> Drawing | str | bytes | Path:
-    """A picture of a program, value, verdict or time line: a Drawing, its content in a format, or the path of a file.
+    """Draw a program, value, verdict or timeline: returns a Drawing, its content in a format, or the path of a file.
 
-    What `xb.shard.partition` gives is drawn as the global program beside what each device runs, with the reasons of its
-    collectives; what `xb.shard.tiling` gives as the tiles of an array.
+    The result of `xb.shard.partition` is drawn as the global program beside the program of each device, with the
+    reasons for its collectives; the result of `xb.shard.tiling` as the tiles of an array.
 
-    Formats: svg (theme auto, light or dark; auto is as the reader's system has it), html (a page to search and to move
-    about in), png and pdf (by graphviz, which the extra `viz` brings, stopped after `seconds`), dot, mermaid, txt.
-    The picture shows the whole program, or the instructions `around` one instruction up to a radius, or all `paths`
+    Formats: svg (theme auto, light or dark; auto follows the reader's system), html (a page to search and navigate),
+    png and pdf (drawn by graphviz, which the extra `viz` installs, within `seconds`), dot, mermaid, txt.
+    The picture shows the full program, or the instructions `around` one instruction up to a radius, or all `paths`
     from one instruction to another, or `only` the collectives. Each computation or scope named in `fold` is one box. A
-    program of more than `max_nodes` boxes (300) is folded, and a note in the picture states that.
-    `data` maps instructions, or their names (`body/add.3` where several share a name), to numbers or texts: each box
-    shows its datum as a badge, and a colour between the lowest and the highest number; the legend names the scale
+    program of more than `max_nodes` boxes (300) is folded, and a note in the picture says so.
+    `data` maps instructions, or their names (`body/add.3` if several share a name), to numbers or texts: each box
+    shows its datum as a badge, with a colour between the lowest and the highest number; the legend names the scale
     `data_name`. A folded box shows the sum of the numbers of its instructions, in the colour of the highest.
-    Raises: ValueError where a format, theme or name is unknown; DrawingError where the engine for png or pdf is missing
-    or takes too long.
+    Raises: ValueError if a format, theme or name is unknown; DrawingError if graphviz is missing or takes too long.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2])
@@ -152,22 +168,25 @@ def viz(
     ├─ P parameter.1  parameter 0  f32[2]  [8]
     └─ E add.2        add(parameter.1, parameter.1)  f32[2]  [8]  ◂ ROOT
     """
-    from .showing import shown
-    from .views.views import View
+    from .showing import picture_of
+    from .views import View
 
     form = None if path_or_format is None else form_of(path_or_format)
     if theme not in THEMES:
-        raise ValueError(f"theme={theme!r}: {', '.join(THEMES)} are what there is")
+        raise ValueError(f"theme={theme!r}: expected one of {', '.join(THEMES)}")
     most = most_boxes(form) if max_nodes is None else max_nodes
     view = View(around, radius, paths, only, tuple(fold), most, unfolds=form == "html")
-    drawing = Drawing(shown(program, view, data, data_name), seconds, theme)
+    drawing = Drawing(picture_of(program, view, data, data_name), seconds, theme)
     if path_or_format is None or form is None:
         return drawing
     content = drawing.render(form)
     if path_or_format in FORMS:
         return content
+    from ..files.arrays import replacing
+
     path = Path(path_or_format)
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with replacing(path) as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
     return path
 
 
@@ -177,12 +196,86 @@ def most_boxes(form: str | None) -> int:
 
 
 def form_of(path_or_format: str | os.PathLike[str]) -> str:
-    """The format of this name, or of the suffix of this path; raises ValueError where the format is unknown."""
+    """The format of this name, or of the suffix of this path; raises ValueError if the format is unknown."""
     if path_or_format in FORMS:
         return str(path_or_format)
     path = Path(path_or_format)
     ending = path.suffix.removeprefix(".").lower()
     form = _ENDINGS.get(ending, ending)
     if form not in FORMS:
-        raise ValueError(f"{str(path)!r} is no picture; wanted is one of {', '.join(FORMS)}, or a path that ends so")
+        raise ValueError(f"{str(path)!r}: expected one of {', '.join(FORMS)}, or a path with such an ending")
     return form
+
+
+# ----------------------------------------------------------------------------
+# Conversion to a format
+
+_DPI = 110
+
+
+def _convert_picture(picture: Picture, form: str, theme: str, seconds: float) -> str | bytes:
+    """A picture of boxes as svg, html, dot, mermaid or txt (text), or as png or pdf (bytes)."""
+    if form == "svg":
+        from .svg import svg_text
+
+        return svg_text(picture, theme)
+    if form == "html":
+        from .html import html_text
+
+        return html_text(picture, theme)
+    if form == "mermaid":
+        from .mermaid import mermaid_text
+
+        return mermaid_text(picture, theme)
+    if form == "txt":
+        from .terminal import terminal_text
+
+        return terminal_text(picture)
+    if form == "dot":
+        from .graphviz import dot_text
+
+        return dot_text(picture, theme=theme)
+    from .graphviz import placed_text, render
+
+    return render(placed_text(picture, theme, _DPI if form == "png" else None), form, seconds)
+
+
+def _convert_time_line(picture: TimePicture, form: str, theme: str) -> str:
+    """A timeline as svg or txt, or as a page of html."""
+    if form in ("svg", "html"):
+        from .html import page
+        from .time_lanes import time_svg
+
+        svg = time_svg(picture, theme)
+        return svg if form == "svg" else page(svg, picture.report, theme, picture.headline)
+    if form == "txt":
+        return f"{picture.report}\n"
+    raise ValueError(f"a timeline can be drawn as svg, html or txt, not as {form}")
+
+
+def _convert_tiles(picture: TilePicture, form: str, theme: str) -> str:
+    """A picture of tiles as svg or txt, or as a page of html."""
+    if form in ("svg", "html"):
+        from .html import page
+        from .tiles import tiles_svg
+
+        svg = tiles_svg(picture, theme)
+        return svg if form == "svg" else page(svg, "", theme, picture.headline)
+    if form == "txt":
+        from .tiles import tiles_text
+
+        return tiles_text(picture)
+    raise ValueError(f"tiles can be drawn as svg, html or txt, not as {form}")
+
+
+def _convert_lanes(lanes: Lanes, form: str, theme: str) -> str:
+    """A picture of lanes as svg or txt."""
+    if form == "svg":
+        from .lanes_svg import lanes_svg
+
+        return lanes_svg(lanes, theme)
+    if form == "txt":
+        from .lanes import lanes_text
+
+        return lanes_text(lanes)
+    raise ValueError(f"a verdict can be drawn as svg or txt, not as {form}")

@@ -1,1 +1,1 @@
-"""Control of the process: recursion limit, garbage collection, deadlines, memory, locks."""
+"""Control of the process: recursion limit, garbage collection, deadlines, progress, memory, locks, child processes."""

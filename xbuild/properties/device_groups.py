@@ -20,7 +20,7 @@ _REDUCING = ("all_reduce", "all_gather", "reduce_scatter")
 def strategy(instruction: Instruction, is_own: bool = False) -> str:
     """How the ids of a collective are read: cross_replica, cross_partition, cross_replica_and_partition, flattened_ids.
 
-    `is_own`: each device has a program of its own, so that an id names a replica even where a channel id is given.
+    `is_own`: each device has its own program, so that an id names a replica even if a channel id is given.
 
     Source: StableHLO, all_reduce and collective_permute (process groups); so does XLA:CPU.
     """
@@ -32,15 +32,15 @@ def strategy(instruction: Instruction, is_own: bool = False) -> str:
     return "cross_replica" if is_own else "cross_partition"
 
 
-def named_lists(lists: Groups, how: str, count: int) -> Groups:
+def named_lists(lists: Groups, reading: str, count: int) -> Groups:
     """The replica groups that apply: with one partition XLA ignores groups that do not name partition 0."""
-    is_alone = how == "cross_partition" and count == 1
-    return tuple(ids for ids in lists if 0 in ids) or lists if is_alone else lists
+    is_single = reading == "cross_partition" and count == 1
+    return tuple(ids for ids in lists if 0 in ids) or lists if is_single else lists
 
 
-def named_pairs(pairs: Pairs, how: str, count: int) -> Pairs:
+def named_pairs(pairs: Pairs, reading: str, count: int) -> Pairs:
     """The pairs that apply: with one partition XLA ignores pairs whose target is another partition."""
-    return tuple(pair for pair in pairs if pair[1] == 0) if how == "cross_partition" and count == 1 else pairs
+    return tuple(pair for pair in pairs if pair[1] == 0) if reading == "cross_partition" and count == 1 else pairs
 
 
 def count_of_ids(instruction: Instruction, num_replicas: int, num_partitions: int, is_own: bool = False) -> int:
@@ -48,11 +48,11 @@ def count_of_ids(instruction: Instruction, num_replicas: int, num_partitions: in
     return count_named(strategy(instruction, is_own), num_replicas, num_partitions)
 
 
-def count_named(how: str, replicas: int, partitions: int) -> int:
+def count_named(reading: str, replicas: int, partitions: int) -> int:
     """The number of ids that groups read in this way may name."""
-    if how == "cross_partition":
+    if reading == "cross_partition":
         return partitions
-    return replicas * partitions if how == "flattened_ids" else replicas
+    return replicas * partitions if reading == "flattened_ids" else replicas
 
 
 @frozen(eq=False)
@@ -70,23 +70,23 @@ class Grouping:
 
 @functools.lru_cache(maxsize=4096)
 def grouping(instruction: Instruction, num_replicas: int, num_partitions: int = 1, is_own: bool = False) -> Grouping:
-    """The groups of a collective, each in its order; no groups given means one of all, and so does a permutation.
+    """The groups of a collective, each in its order; without groups, and for a permutation, there is one of all.
 
-    Device = replica * num_partitions + partition. Ids are trusted to be in range: `check` looks at them. Collectives
-    that name the same groups share one answer.
+    Device = replica * num_partitions + partition. Ids are assumed to be in range, as `check` verifies. Collectives with
+    the same groups share one result.
     """
     lists = getattr(instruction.attributes, "replica_groups", ())
     return _grouping(lists, strategy(instruction, is_own), num_replicas, num_partitions)
 
 
 @functools.lru_cache(maxsize=1024)
-def _grouping(lists: Groups, how: str, replicas: int, partitions: int) -> Grouping:
+def _grouping(lists: Groups, reading: str, replicas: int, partitions: int) -> Grouping:
     every = (
-        named_lists(lists, how, count_named(how, replicas, partitions))
+        named_lists(lists, reading, count_named(reading, replicas, partitions))
         if lists
-        else (tuple(range(count_named(how, replicas, partitions))),)
+        else (tuple(range(count_named(reading, replicas, partitions))),)
     )
-    return Grouping(tuple(group for ids in every for group in _groups_of_list(ids, how, replicas, partitions)))
+    return Grouping(tuple(group for ids in every for group in _groups_of_list(ids, reading, replicas, partitions)))
 
 
 def groups_of(instruction: Instruction, num_replicas: int, num_partitions: int = 1, is_own: bool = False) -> Groups:
@@ -94,12 +94,12 @@ def groups_of(instruction: Instruction, num_replicas: int, num_partitions: int =
     return grouping(instruction, num_replicas, num_partitions, is_own).groups
 
 
-def _groups_of_list(ids: Group, how: str, replicas: int, partitions: int) -> list[Group]:
-    if how == "cross_replica":
+def _groups_of_list(ids: Group, reading: str, replicas: int, partitions: int) -> list[Group]:
+    if reading == "cross_replica":
         return [tuple(r * partitions + p for r in ids) for p in range(partitions)]
-    if how == "cross_partition":
+    if reading == "cross_partition":
         return [tuple(r * partitions + p for p in ids) for r in range(replicas)]
-    if how == "cross_replica_and_partition":
+    if reading == "cross_replica_and_partition":
         return [tuple(r * partitions + p for r in ids for p in range(partitions))]
     return [ids]
 
@@ -107,7 +107,7 @@ def _groups_of_list(ids: Group, how: str, replicas: int, partitions: int) -> lis
 def group_of(
     instruction: Instruction, device: int, num_replicas: int, num_partitions: int = 1, is_own: bool = False
 ) -> Group:
-    """The group in which a device meets others in this collective; the device alone where no group names it."""
+    """The group in which a device meets others in this collective; only the device itself if no group names it."""
     return grouping(instruction, num_replicas, num_partitions, is_own).of.get(device, (device,))
 
 
@@ -124,10 +124,10 @@ def pairs_of(instruction: Instruction, num_replicas: int, num_partitions: int = 
     pairs: Pairs = instruction.attributes.source_target_pairs
     if instruction.opcode in ("send", "recv"):
         return pairs
-    how = strategy(instruction, is_own)
+    reading = strategy(instruction, is_own)
     halves = [
         group
-        for pair in named_pairs(pairs, how, count_named(how, num_replicas, num_partitions))
-        for group in _groups_of_list(pair, how, num_replicas, num_partitions)
+        for pair in named_pairs(pairs, reading, count_named(reading, num_replicas, num_partitions))
+        for group in _groups_of_list(pair, reading, num_replicas, num_partitions)
     ]
     return tuple((source, target) for source, target in halves)

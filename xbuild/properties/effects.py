@@ -1,19 +1,100 @@
-"""Effects of instructions: which communicate with devices or the host, which start or complete, what they call."""
+"""Effects of instructions: which communicate, start, complete or call what, and which have effects.
+
+Sections:
+
+    Asynchronous pairs: the start that a done completes, and the op that an async-start wraps
+    Functions of the host, which a program sends values to and receives results from
+    Communication: with devices or the host, by itself or in what is called
+    Calls: the path of calls that leads from the entry to an instruction
+    Effects: what may not be dropped, duplicated or moved past another effect
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
-from shape_inference import pred
+from shape_inference import AnyShape, pred
 
 from ..core.graph import Computation, Instruction
 from ..core.memos import remembered as remembered
 from ..core.op import OPS, opcodes
-from .async_pairs import origin, wrapped_in
-from .host import rendezvous_of
-from .loops import never_ends
+from .trip_counts import never_ends
+
+# ----------------------------------------------------------------------------
+# Asynchronous pairs: the start that a done completes, and the op that an async-start wraps
+
+
+def origin(half: Instruction) -> Instruction | None:
+    """The start that a done or update completes: its operand, or the operand of the first update in the chain."""
+    seen: set[Instruction] = set()
+    while half.operands and half not in seen:
+        seen.add(half)
+        half = half.operands[0]
+        if half.opcode != "async_update":
+            return half
+    return None
+
+
+def wrapped_in(start: Instruction) -> Instruction | None:
+    """The only op of the computation that an async-start calls; None if that has other ops than parameters."""
+    (called,) = start.called
+    alone = all(i is called.root or i.opcode == "parameter" for i in called.instructions)
+    return called.root if alone and called.root.opcode != "parameter" else None
+
+
+# ----------------------------------------------------------------------------
+# Functions of the host, which a program sends values to and receives results from on channels of their own
+
+RENDEZVOUS = "_xla_host_transfer_rendezvous"
+HANDLER = "_xla_host_transfer_handler_name"
+OURS = "xbuild"
+"""The handler of transfers whose other end is a Python function of this process."""
+
+_ANNOTATION = "host_function"
+
+
+@frozen(eq=False, slots=False)
+class HostFunction:
+    """A Python function at the other end of host transfers, called once for each round of values on its channels.
+
+    `rendezvous` names it in HLO text, `label` in reports. `sends` are the channels of its operands in order, `receives`
+    those of its results with their shapes. `function` takes the list of operands and returns the list of results.
+    """
+
+    rendezvous: str
+    label: str
+    function: Callable[[list[Any]], list[Any]]
+    sends: tuple[int, ...]
+    receives: Mapping[int, AnyShape] = field(factory=dict)
+
+    def annotations(self) -> dict[str, Any]:
+        """The annotations of its transfers: those of HLO text, and the function itself, which keeps it alive."""
+        return {"frontend_attributes": {HANDLER: OURS, RENDEZVOUS: self.rendezvous}, _ANNOTATION: self}
+
+
+def rendezvous_of(transfer: Instruction) -> str | None:
+    """The name of the host function at the other end of a send or recv; None if there is none of this kind."""
+    if not transfer.attributes.is_host_transfer:
+        return None
+    attributes = transfer.annotations.get("frontend_attributes", {})
+    return attributes.get(RENDEZVOUS) if attributes.get(HANDLER) == OURS else None
+
+
+def host_function_of(transfer: Instruction) -> HostFunction | None:
+    """The function at the other end of a send or recv; None if it was read from text, which only names one.
+
+    A name in text is never resolved to a function, since a stranger's program must not choose what is called.
+    """
+    found = transfer.annotations.get(_ANNOTATION)
+    return found if isinstance(found, HostFunction) else None
+
+
+# ----------------------------------------------------------------------------
+# Communication: with devices or the host, by itself or in what is called
 
 DONE_OF = {opcode: schema.properties.done for opcode, schema in OPS.items() if schema.properties.done}
 START_OF = {done: start for start, done in DONE_OF.items()}
@@ -38,13 +119,33 @@ _NOTABLE = _ALWAYS | HALVES | _CALLING
 
 
 def spelling(opcode: str) -> str:
-    """The opcode as HLO text has it."""
+    """The opcode as spelled in HLO text."""
     return opcode.replace("_", "-")
 
 
+_KEY = r"[\w .:/@+-]*"  # a name of a stranger must not have markup or unprintable characters
+_ARGUMENT_PATH = re.compile(rf"""[A-Za-z_]\w*(?:\.\w+|\[(?:'{_KEY}'|"{_KEY}"|-?\d+|<flat index \d+>)\])*""", re.ASCII)
+_NO_NAME = re.compile(r"(?:param|Arg|arg|args)[._]?[\d._]*")
+
+
+def name_in_report(instruction: Instruction) -> str:
+    """The name by which reports name an instruction: of a parameter its path in JAX's arguments, if it states one.
+
+    >>> import xbuild as xb
+    >>> text = 'ENTRY e { ROOT p.1 = f32[8] parameter(0), metadata={op_name="p[0].down"} }'
+    >>> name_in_report(xb.parse_hlo(text).entry.root)
+    'p[0].down'
+    """
+    if instruction.opcode != "parameter" or "metadata" not in instruction.annotations:
+        return instruction.name
+    path = str(instruction.annotations["metadata"].get("op_name", ""))
+    says_more = "[" in path or "." in path or _NO_NAME.fullmatch(instruction.name) is not None
+    return path if says_more and _ARGUMENT_PATH.fullmatch(path) else instruction.name
+
+
 def op_and_name(instruction: Instruction) -> str:
-    """`while w`; of an instruction whose name says its op, `while.25`, the name alone."""
-    op, name = spelling(instruction.opcode), instruction.name
+    """`while w`; only the name of an instruction whose name contains its op, such as `while.25`."""
+    op, name = spelling(instruction.opcode), name_in_report(instruction)
     return name if f"{name}.".startswith(f"{op}.") else f"{op} {name}"
 
 
@@ -59,14 +160,14 @@ def collective_in(instruction: Instruction) -> Instruction | None:
 
 @remembered
 def _together(computation: Computation) -> tuple[Instruction, ...]:
-    """The collectives and transfers of a computation that has nothing else but their dones and what packs values."""
+    """The collectives and transfers of a computation that otherwise has only their dones and tuples."""
     found = tuple([i for i in computation.instructions if i.opcode in TRANSFERS or collective_in(i) is not None])
     others = (i.opcode for i in computation.instructions if i not in found)
     return found if all(opcode in STRUCTURE or opcode in START_OF for opcode in others) else ()
 
 
 def grouped_in(instruction: Instruction) -> tuple[Instruction, ...]:
-    """The collectives and transfers that an async-start begins together; none where it wraps one collective, or others.
+    """The collectives and transfers that an async-start begins together; none if it wraps one collective, or other ops.
 
     Source: XLA's groups of collectives, as NCCL has them.
     """
@@ -81,7 +182,7 @@ def begins_communication(start: Instruction) -> bool:
 
 
 def is_in_place(collective: Instruction) -> bool:
-    """Whether it is a collective permute that writes slices into an operand, of which there are no values here."""
+    """Whether it is a collective permute that writes slices into an operand, which has no value rule here."""
     return base_of(collective) == "collective_permute" and bool(collective.attributes.slice_sizes)
 
 
@@ -91,14 +192,14 @@ def base_of(collective: Instruction) -> str:
 
 
 def start_of(done: Instruction) -> Instruction | None:
-    """The start that a done completes; None where there is none of its kind."""
+    """The start that a done completes; None if there is none of its kind."""
     found = origin(done)
     return found if found is not None and found.opcode == START_OF[done.opcode] else None
 
 
 @remembered
 def travelling(computation: Computation) -> frozenset[Instruction]:
-    """The sends and recvs of pipelined transfers: their context goes into a tuple, so into the state of a loop.
+    """The sends and recvs of pipelined transfers: a tuple, and so the state of a loop, holds their context.
 
     Source: XLA's HLO verifier (the one user of a send or recv is its done, or a tuple).
     """
@@ -110,13 +211,13 @@ def travelling(computation: Computation) -> frozenset[Instruction]:
 
 
 def is_under_way(instruction: Instruction) -> bool:
-    """Whether the value of an instruction is a collective that has started, whose result comes with its done."""
+    """Whether the value of an instruction is a started collective, whose done returns the result."""
     start = origin(instruction) if instruction.opcode == "async_update" else instruction
     return start is not None and start.opcode in DONE_OF and begins_communication(start)
 
 
 def communicates_itself(instruction: Instruction) -> bool:
-    """Whether an instruction needs another device or the host by itself, not only in a computation that it calls."""
+    """Whether an instruction itself needs another device or the host, not only a computation that it calls."""
     opcode = instruction.opcode
     if opcode in _ALWAYS:
         return True
@@ -133,7 +234,7 @@ def communicates_anywhere(instruction: Instruction) -> bool:
 
 @remembered
 def notable(computation: Computation) -> tuple[Instruction, ...]:
-    """The instructions that the check looks at: those that may communicate, starts, updates, dones and calls."""
+    """The instructions that concern the check: those that may communicate, starts, updates, dones and calls."""
     return tuple([i for i in computation.instructions if i.opcode in _NOTABLE])
 
 
@@ -159,8 +260,33 @@ def has_side_effect(instruction: Instruction) -> bool:
     )
 
 
+_PYTHON = re.compile(r"xla_(ffi_)?(partitioned_)?python_\w*callback")
+_PRINTS = ("debug_print", "debug_callback")
+
+
+def calls_python(instruction: Instruction) -> bool:
+    """Whether an instruction is a custom call of a Python function, as JAX's callbacks are."""
+    return instruction.opcode == "custom_call" and bool(_PYTHON.fullmatch(instruction.attributes.custom_call_target))
+
+
+def jax_primitive(instruction: Instruction) -> str:
+    """The primitive of JAX that an instruction is lowered from, by its metadata or its name; empty if unknown."""
+    metadata = instruction.annotations.get("metadata") or {}
+    last = str(metadata.get("op_name", "")).rpartition("/")[2].partition("[")[0]
+    return last or instruction.name.partition(".")[0]
+
+
+def is_debug_print(instruction: Instruction) -> bool:
+    """Whether an instruction is jax.debug.print or jax.debug.callback, which have no result."""
+    return calls_python(instruction) and jax_primitive(instruction) in _PRINTS
+
+
+# ----------------------------------------------------------------------------
+# Calls: the path of calls that leads from the entry to an instruction
+
+
 @frozen
-class Step:
+class CallStep:
     """A call on the path from the entry to an instruction: the caller, the role, the computation called."""
 
     instruction: Instruction
@@ -185,10 +311,26 @@ class Step:
 
 
 def branch_name(conditional: Instruction, number: int) -> str:
-    """`true_computation` and `false_computation` where a pred chooses, else `branch 0` and so on."""
-    if getattr(conditional.operands[0].shape, "dtype", None) is pred:
+    """`true_computation` and `false_computation` if a pred chooses, else `branch 0` and so on."""
+    if takes_pred(conditional):
         return "false_computation" if number else "true_computation"
     return f"branch {number}"
+
+
+def takes_pred(conditional: Instruction) -> bool:
+    """Whether a pred chooses the branch of a conditional, and not an index."""
+    return getattr(conditional.operands[0].shape, "dtype", None) is pred
+
+
+def branch_number(conditional: Instruction, index: Any) -> int:
+    """The branch that a value selects: the first for a true pred, the last for an index out of range.
+
+    Source: Operation Semantics, Conditional.
+    """
+    if takes_pred(conditional):
+        return 0 if index else 1
+    last = len(conditional.called) - 1
+    return int(index) if 0 <= index < last else last
 
 
 PLAIN_CALLS = opcodes(lambda op: op.calls == "once")
@@ -197,23 +339,26 @@ UNITS = LOOPS | opcodes(lambda op: op.calls == "branch")
 FOLLOWED = PLAIN_CALLS | UNITS
 
 
-def steps(instruction: Instruction) -> Iterator[Step]:
-    """The calls that an instruction makes; nests are compared by their roles: a scan is a loop without test."""
+def steps(instruction: Instruction) -> Iterator[CallStep]:
+    """The calls that an instruction makes; nests are compared by their roles: a scan is a loop without a condition."""
     for number, (role, computation) in enumerate(instruction.regions()):
         if instruction.opcode in LOOPS:
-            yield Step(instruction, f"while {role if instruction.opcode == 'while' else 'body'}", computation)
+            yield CallStep(instruction, f"while {role if instruction.opcode == 'while' else 'body'}", computation)
         elif instruction.opcode == "conditional":
-            yield Step(instruction, f"branch {number}", computation)
+            yield CallStep(instruction, f"branch {number}", computation)
         else:
-            yield Step(instruction, spelling(instruction.opcode), computation)
+            yield CallStep(instruction, spelling(instruction.opcode), computation)
 
 
-Path = tuple[Step, ...]
+Path = tuple[CallStep, ...]
 
 
 def nest(path: Path) -> tuple[str, ...]:
-    """The path by kinds of call, as the two halves of a channel are compared: without groups and loops of one trip."""
-    return tuple(step.role for step in path if step.role != "async-start" and not never_ends(step.instruction))
+    """The loops and branches of a path by role, as the two halves of a channel are compared.
+
+    A plain call or group runs its callee once, and so does, for the verdict, a loop that never ends.
+    """
+    return tuple(step.role for step in path if step.instruction.opcode in UNITS and not never_ends(step.instruction))
 
 
 def where(path: Path) -> str:
@@ -221,17 +366,72 @@ def where(path: Path) -> str:
     return "".join(f" in {step}" for step in reversed(path))
 
 
-_DRAWS = opcodes(lambda op: op.depends_on == "random_state")
+# ----------------------------------------------------------------------------
+# Effects: what may not be dropped, duplicated or moved past another effect
+
+_OUTSIDE = opcodes(lambda op: op.needs in ("peer", "host") or op.depends_on == "random_state")
 
 
 def has_effect(instruction: Instruction) -> bool:
-    """Whether an instruction or what it calls communicates, has a side effect or changes a random state."""
-    if communicates_itself(instruction) or instruction.opcode in _DRAWS or has_side_effect(instruction):
-        return True
-    return bool(OPS[instruction.opcode].regions) and any(map(has_effects, instruction.called))
+    """Whether an instruction does more than return its value: it may not be dropped, duplicated or moved past another.
+
+    It communicates with devices or the host, draws from or changes a random state, or is a custom call with a side
+    effect; or it runs a computation in which an instruction does, or completes an asynchronous op that does. This is
+    the only definition: whatever drops unused code, keeps an order, or decides what each device runs uses it, or
+    `reaches_outside` if collectives between the devices of the program do not count.
+
+    >>> import xbuild as xb
+    >>> module = xb.parse_hlo('''
+    ... log { x = f32[2] parameter(0)
+    ...       ROOT y = f32[2] custom-call(x), custom_call_target="log", custom_call_has_side_effect=true }
+    ... ENTRY e { p = f32[2] parameter(0)
+    ...           c = f32[2] call(p), to_apply=log
+    ...           ROOT n = f32[2] negate(p) }''')
+    >>> [has_effect(each) for each in module.entry.instructions]
+    [False, True, False]
+
+    Source: XLA, HloInstruction::HasSideEffect.
+    """
+    return _acts(instruction, _is_effect, has_effects)
 
 
 @remembered
 def has_effects(computation: Computation) -> bool:
     """Whether a run of the computation may have an effect beside its result."""
     return any(map(has_effect, computation.instructions))
+
+
+def reaches_outside(instruction: Instruction) -> bool:
+    """Whether an instruction has an effect other than a collective: feed, transfer, side effect or random state."""
+    return _acts(instruction, _is_outside, _reach_outside)
+
+
+@remembered
+def _reach_outside(computation: Computation) -> bool:
+    return any(map(reaches_outside, computation.instructions))
+
+
+def _is_outside(instruction: Instruction) -> bool:
+    return instruction.opcode in _OUTSIDE or has_side_effect(instruction)
+
+
+def _is_effect(instruction: Instruction) -> bool:
+    return _is_outside(instruction) or communicates_itself(instruction)
+
+
+def _acts(
+    instruction: Instruction, is_own: Callable[[Instruction], bool], acts_inside: Callable[[Computation], bool]
+) -> bool:
+    """Whether an instruction, what it calls, or the asynchronous op that it completes, has an effect of a kind."""
+    if instruction.opcode in _QUIET:
+        return False
+    if is_own(instruction):
+        return True
+    if instruction.opcode in _COMPLETING:
+        start = origin(instruction)
+        return start is not None and start.opcode in _WRAPPING and _acts(start, is_own, acts_inside)
+    return bool(OPS[instruction.opcode].regions) and any(map(acts_inside, instruction.called))
+
+
+_COMPLETING = opcodes(lambda op: op.half in ("update", "done"))
+_QUIET = OPS.keys() - _OUTSIDE - _ALWAYS - _MAYBE - _COMPLETING - _CALLING

@@ -1,4 +1,4 @@
-"""A mesh of named axes: the devices of a program in row-major order, and the groups in which its axes cut them."""
+"""A mesh of named axes: the devices of a program in row-major order, and the groups into which its axes split them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from attrs import frozen
 
 from shape_inference import refuse
+from shape_inference.bounds import check_devices
 
 from ..core.graph import Module
 from .device_groups import Groups, Pairs
@@ -24,13 +25,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+")
 
 @frozen(init=False, repr=False)
 class Mesh:
-    """Devices in a grid of named axes; device numbers count row by row, the last axis fastest.
+    """Devices in a grid of named axes; devices are numbered row by row, the last axis fastest.
 
-    A device is a partition, or a replica where a program has but one partition. Axes are given by keyword, as a
-    mapping from name to size, or as a list of sizes: these axes are called "0", "1" and so on. `device_ids` states
-    another order of the devices, row by row. Meshes of the same names, sizes and devices in one order are equal.
-    Raises: invalid_attribute for no axis, a name that is no identifier, or device ids that are no permutation of
-    0..n-1; non_positive for a size below 1.
+    A device is a partition, or a replica if a program has only one partition. Axes are given by keyword, as a mapping
+    from name to size, or as a list of sizes: these axes are called "0", "1" and so on. `device_ids` states a different
+    order of the devices, row by row. Meshes with the same names, sizes and devices in the same order are equal.
+    Raises: invalid_attribute for no axis, a name that is not an identifier, device ids that do not permute 0..n-1,
+    more than 1,048,576 devices or 64 axes; non_positive for a size below 1.
 
     >>> import xbuild as xb
     >>> mesh = xb.Mesh(i=2, j=4)
@@ -59,9 +60,10 @@ class Mesh:
     ) -> None:
         sizes = {**_by_name(axes), **named}
         if not sizes:
-            refuse("invalid_attribute", "Mesh: no axis is named, and at least 1 is wanted", "xb.Mesh(i=2, j=4)")
+            refuse("invalid_attribute", "Mesh: expected at least 1 axis, got none", "xb.Mesh(i=2, j=4)")
         for name, size in sizes.items():
             _check_axis(name, size)
+        check_devices("Mesh: the mesh", [int(size) for size in sizes.values()])
         order = None if device_ids is None else _order(device_ids, math.prod(sizes.values()))
         self.__attrs_init__(tuple((name, int(size)) for name, size in sizes.items()), order)
 
@@ -85,7 +87,7 @@ class Mesh:
         return math.prod(size for name, size in self.sizes if name in named)
 
     def named(self, axes: AxisNames) -> tuple[str, ...]:
-        """Axis names as a tuple in the order given, numbers as names; unbound_axis for one that the mesh has not."""
+        """Axis names as a tuple in the order given, numbers as names; unbound_axis for one that the mesh lacks."""
         names = tuple(map(self._name, (axes,) if isinstance(axes, str | int) else axes))
         for name in names:
             if name not in self.axes:
@@ -99,7 +101,7 @@ class Mesh:
         if not isinstance(axis, int):
             return axis
         if not 0 <= axis < len(self.sizes):
-            refuse("unbound_axis", f"axis {axis} is none of {self}, whose axes are 0..{len(self.sizes) - 1}")
+            refuse("unbound_axis", f"{self} has no axis {axis}; its axes are 0..{len(self.sizes) - 1}")
         return self.axes[axis]
 
     def ordered(self, axes: Iterable[str]) -> tuple[str, ...]:
@@ -108,16 +110,23 @@ class Mesh:
         return tuple(name for name in self.axes if name in given)
 
     def coordinates(self, device: int) -> dict[str, int]:
-        """The place of a device along each axis; index_out_of_range for a number that no device has."""
+        """The coordinate of a device along each axis; index_out_of_range for a number that no device has."""
         if not 0 <= device < self.num_devices:
-            refuse(
-                "index_out_of_range", f"device {device} is none of {self}, whose devices are 0..{self.num_devices - 1}"
-            )
+            refuse("index_out_of_range", f"{self} has no device {device}; its devices are 0..{self.num_devices - 1}")
         place = device if self.device_ids is None else self.device_ids.index(device)
         return {name: place // stride % self.size(name) for name, stride in self._strides().items()}
 
+    def coordinates_text(self, device: int) -> str:
+        """The coordinates of a device as text.
+
+        >>> import xbuild as xb
+        >>> xb.Mesh(data=4, model=2).coordinates_text(3)
+        'data=1, model=1'
+        """
+        return ", ".join(f"{axis}={place}" for axis, place in self.coordinates(device).items())
+
     def device(self, **coordinates: int) -> int:
-        """The number of the device at a place; an axis that is not named counts as 0."""
+        """The number of the device at these coordinates; an axis that is not named counts as 0."""
         self.named(coordinates)
         for name, place in coordinates.items():
             if not 0 <= place < self.size(name):
@@ -126,9 +135,9 @@ class Mesh:
         return place if self.device_ids is None else self.device_ids[place]
 
     def groups(self, axes: AxisNames) -> Groups:
-        """The devices that differ along these axes alone: a group for each place along the others.
+        """The devices that differ only along these axes: a group for each position along the others.
 
-        Members stand in row-major order of the axes as they are given, the first name outermost.
+        Members are in row-major order of the axes as given, the first name outermost.
 
         >>> import xbuild as xb
         >>> mesh = xb.Mesh(i=2, j=2)
@@ -140,7 +149,7 @@ class Mesh:
         return _groups(self, self.named(axes))
 
     def pairs(self, axes: AxisNames, pairs: Sequence[tuple[int, int]]) -> Pairs:
-        """Pairs of places along the axes, as pairs of devices in every group."""
+        """Pairs of positions along the axes, as pairs of devices in every group."""
         return tuple((group[source], group[target]) for group in self.groups(axes) for source, target in pairs)
 
     def axes_of(self, groups: Groups) -> tuple[str, ...] | None:
@@ -151,36 +160,36 @@ class Mesh:
         ('j', 'i')
         """
         found: list[str] = []
-        group, place = _whole(self, groups)[0], 1
+        group, place = _groups_or_all(self, groups)[0], 1
         while place < len(group):
-            axis = self._apart(group[0], group[place])
+            axis = self._differing_axis(group[0], group[place])
             if axis is None or axis in found:
                 return None
             found.insert(0, axis)
             place *= self.size(axis)
-        return tuple(found) if sorted(self.groups(found)) == sorted(_whole(self, groups)) else None
+        return tuple(found) if sorted(self.groups(found)) == sorted(_groups_or_all(self, groups)) else None
 
-    def _apart(self, one: int, other: int) -> str | None:
-        """The one axis along which two devices stand apart; None where there is not one."""
+    def _differing_axis(self, one: int, other: int) -> str | None:
+        """The one axis along which two devices differ; None if there is not exactly one."""
         if max(one, other) >= self.num_devices:
             return None
         a, b = self.coordinates(one), self.coordinates(other)
-        apart = [axis for axis in self.axes if a[axis] != b[axis]]
-        return apart[0] if len(apart) == 1 else None
+        differing = [axis for axis in self.axes if a[axis] != b[axis]]
+        return differing[0] if len(differing) == 1 else None
 
     def spanned(self, groups: Groups) -> tuple[str, ...] | None:
-        """The axes whose groups have these members, in whatever order; None where there are none.
+        """The axes whose groups have these members, in any order; None if no axes do.
 
         >>> import xbuild as xb
         >>> xb.Mesh(i=2, j=2).spanned(((2, 0), (1, 3)))
         ('i',)
         """
-        members = tuple(tuple(sorted(group)) for group in _whole(self, groups))
+        members = tuple(tuple(sorted(group)) for group in _groups_or_all(self, groups))
         found = self.axes_of(members)
         return None if found is None else self.ordered(found)
 
     def stride(self, axis: str) -> int:
-        """By how much the places of neighbours along an axis differ; of `device_ids`, not their numbers."""
+        """The distance between neighbours along an axis; with `device_ids`, in positions rather than device numbers."""
         return self._strides()[axis]
 
     def _strides(self) -> dict[str, int]:
@@ -191,7 +200,7 @@ class Mesh:
         return found
 
     def spelled(self) -> str:
-        """The mesh as programs carry it in HLO text.
+        """The mesh as spelled in HLO text.
 
         >>> import xbuild as xb
         >>> xb.Mesh(i=2, j=4).spelled()
@@ -204,10 +213,10 @@ class Mesh:
     def read(text: str) -> Mesh:
         """The mesh that `spelled` spells; invalid_attribute for other text."""
         axes, _, order = text.partition(";")
-        pairs = [each.partition("=") for each in axes.split(",")]
+        pairs = [axis.partition("=") for axis in axes.split(",")]
         ids = order.split(",") if order else []
         if not all(name and _is_number(size) for name, _, size in pairs) or not all(map(_is_number, ids)):
-            refuse("invalid_attribute", f"{text!r} is no mesh, which reads as i=2,j=4")
+            refuse("invalid_attribute", f"{text!r} is not a mesh; a mesh is written as i=2,j=4")
         return Mesh({name: int(size) for name, _, size in pairs}, device_ids=[*map(int, ids)] or None)
 
     def __repr__(self) -> str:
@@ -216,17 +225,17 @@ class Mesh:
 
 
 def _by_name(axes: Mapping[str, int] | Sequence[int] | None) -> dict[str, int]:
-    """Sizes by the names of axes; a list of sizes has the numbers of its places as names."""
+    """Sizes by axis name; in a list of sizes, the positions are the names."""
     if axes is None or isinstance(axes, Mapping):
         return dict(axes or {})
     return {str(number): size for number, size in enumerate(axes)}
 
 
 def _order(device_ids: Sequence[int], count: int) -> tuple[int, ...] | None:
-    """The ids of the devices row by row, or None where they count from 0."""
+    """The ids of the devices row by row, or None if they count from 0."""
     ids = tuple(int(each) for each in device_ids)
     if sorted(ids) != [*range(count)]:
-        refuse("invalid_attribute", f"Mesh: device_ids {list(ids)} are no permutation of 0..{count - 1}")
+        refuse("invalid_attribute", f"Mesh: device_ids {list(ids)} are not a permutation of 0..{count - 1}")
     return None if ids == tuple(range(count)) else ids
 
 
@@ -236,17 +245,17 @@ def _is_number(text: str) -> bool:
 
 def _check_axis(name: Any, size: Any) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        refuse("invalid_attribute", f"Mesh: {name!r} is no name of an axis; letters, digits and _ are")
+        refuse("invalid_attribute", f"Mesh: {name!r} is not an axis name; use letters, digits and _")
     try:
         count = size.__index__()
     except AttributeError:
-        refuse("invalid_attribute", f"Mesh: axis {name} has size {size!r}, and a whole number is wanted")
+        refuse("invalid_attribute", f"Mesh: axis {name} has size {size!r}; expected an integer")
     if count < 1:
-        refuse("non_positive", f"Mesh: axis {name} has size {count}, and at least 1 is wanted")
+        refuse("non_positive", f"Mesh: axis {name} has size {count}; expected at least 1")
 
 
-def _whole(mesh: Mesh, groups: Groups) -> Groups:
-    """The groups; where there are none, one of all devices."""
+def _groups_or_all(mesh: Mesh, groups: Groups) -> Groups:
+    """The groups; if there are none, one of all devices."""
     return groups or (tuple(range(mesh.num_devices)),)
 
 
@@ -263,6 +272,6 @@ _NOTED = re.compile(rf'{re.escape(MESH)}="([^"]*)"')
 
 
 def mesh_of(module: Module) -> Mesh | None:
-    """The mesh that a module carries in its header, or None; invalid_attribute where that reads as none."""
+    """The mesh in the header of a module, or None; invalid_attribute if its text is not a mesh."""
     found = _NOTED.search(str(module.annotations.get("frontend_attributes", "")))
     return Mesh.read(found[1]) if found else None

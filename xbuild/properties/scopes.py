@@ -19,7 +19,7 @@ from ..core.graph import Computation, Instruction, Module, ModuleGroup
 
 _FUNCTIONS = ("jit", "pjit", "pmap", "xmap")
 _TRANSFORMS = (*_FUNCTIONS, "jvp", "transpose", "vmap", "shard_map", "checkpoint", "remat", "custom_jvp", "custom_vjp")
-_TRACED = re.compile(rf"(?:^|[/(])(?:{'|'.join(_TRANSFORMS)})\(.*\)/", re.DOTALL)
+_TRANSFORMED = re.compile(rf"(?:^|[/(])(?:{'|'.join(_TRANSFORMS)})\(")
 _BACKWARD = re.compile(r"(?:^|[/(])transpose\(|(?:^|/)vjp\([^()]*\)$")
 _DERIVED = re.compile(
     r"(?:vjp|jvp)\([^()]*\)"
@@ -40,7 +40,7 @@ class Scopes:
     """The scopes of a program's instructions, each op name read once.
 
     `is_traced`: names end in the name of a primitive. `has_backward`: some belong to the way back of a derivative, so
-    that forward and backward are told apart.
+    that forward and backward are distinguished.
     """
 
     is_traced: bool
@@ -48,7 +48,7 @@ class Scopes:
     _known: dict[tuple[str, str, str], str] = Factory(dict)
 
     def of(self, instruction: Instruction) -> str:
-        """The scope of an instruction, parts between slashes; empty where nothing names one."""
+        """The scope of an instruction, with parts between slashes; empty if nothing names one."""
         metadata = instruction.annotations.get("metadata", {})
         key = str(metadata.get("op_name", "")), str(metadata.get("op_type", "")), instruction.opcode
         if not key[0]:
@@ -83,7 +83,13 @@ def scopes_of(program: Module | ModuleGroup | Computation) -> Scopes:
     ['', 'forward/layer/attention', 'backward/layer/attention']
     """
     names = {*_names(program)}
-    return Scopes(any(map(_TRACED.search, names)), any(map(_BACKWARD.search, names)))
+    return Scopes(any(map(_is_traced, names)), any(map(_BACKWARD.search, names)))
+
+
+def _is_traced(name: str) -> bool:
+    """Whether the name of a transformation opens a bracket that is closed before a slash, as in `jit(f)/add`."""
+    found = _TRANSFORMED.search(name)
+    return found is not None and name.rfind(")/") >= found.end()
 
 
 def _names(program: Module | ModuleGroup | Computation) -> Iterator[str]:
@@ -95,7 +101,7 @@ def _names(program: Module | ModuleGroup | Computation) -> Iterator[str]:
 
 def _computations(program: Module | ModuleGroup | Computation) -> Iterable[Computation]:
     if isinstance(program, ModuleGroup):
-        return dict.fromkeys(each for module in program.modules.values() for each in module.computations)
+        return dict.fromkeys(computation for module in program.modules.values() for computation in module.computations)
     return program.computations if isinstance(program, Module) else program.reachable()
 
 

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from attrs import frozen
 
 from ..core.graph import Computation, Instruction
 from ..core.memos import remembered
+from ..process.limits import ask
 from .effects import (
     ENTERING,
     FEEDS,
     MEETING,
     TRANSFERS,
+    CallStep,
     Path,
-    Step,
     collective_in,
     communicates,
     communicates_itself,
     grouped_in,
+    name_in_report,
     notable,
     steps,
     where,
 )
 from .waiting import KINDS
+
+Key: TypeAlias = tuple[Any, ...]
+
+
+def path_key(path: Path) -> Key:
+    """A key of a path of calls."""
+    return (*((id(step.instruction), step.role) for step in path),)
+
+
+def site_key(instruction: Instruction, path: Path) -> Key:
+    """A key of an instruction and the path of calls that leads to it."""
+    return (*path_key(path), id(instruction))
 
 
 @frozen(eq=False)
@@ -46,25 +61,25 @@ class Site:
         return KINDS.get(self.instruction.opcode, "unit")
 
     @property
-    def key(self) -> tuple[tuple[int, str] | int, ...]:
+    def key(self) -> Key:
         """A key that no other site of the program has."""
-        return (*((id(step.instruction), step.role) for step in self.path), id(self.instruction))
+        return site_key(self.instruction, self.path)
 
     def __str__(self) -> str:
         """`send.1 in while w`"""
-        return f"{self.instruction.name}{where(self.path)}"
+        return f"{name_in_report(self.instruction)}{where(self.path)}"
 
 
 MOST_PLACES = 100_000
-"""At how many places of one program the instructions that communicate are told apart."""
+"""The most places of communicating instructions that are distinguished in one program."""
 
 
 @remembered
 def places_of(computation: Computation) -> int:
     """An upper bound of the number of sites of a computation, with each call of a communicating one."""
-    found = notable(computation)
-    calls = (called for i in found if i.opcode in ENTERING for called in i.called)
-    return len(found) + sum(1 + places_of(called) for called in calls if communicates(called))
+    instructions = notable(computation)
+    calls = (called for i in instructions if i.opcode in ENTERING for called in i.called)
+    return len(instructions) + sum(1 + places_of(called) for called in calls if communicates(called))
 
 
 def is_followed(computation: Computation) -> bool:
@@ -73,9 +88,9 @@ def is_followed(computation: Computation) -> bool:
 
 
 def sites(computation: Computation, path: Path = ()) -> Iterator[Site]:
-    """Every communicating instruction that a run of the computation may come to, in recorded order.
+    """Every communicating instruction that a run of the computation may reach, in recorded order.
 
-    Where these are too many to enumerate, each instruction once.
+    If these are too many to enumerate, each instruction once.
     """
     return _sites(computation, path) if is_followed(computation) else _once(computation, path, set())
 
@@ -94,6 +109,7 @@ def _once(computation: Computation, path: Path, seen: set[tuple[Computation, boo
 
 
 def _sites(computation: Computation, path: Path) -> Iterator[Site]:
+    ask()
     for instruction in notable(computation):
         if communicates_itself(instruction):
             yield Site(path, instruction)
@@ -101,15 +117,16 @@ def _sites(computation: Computation, path: Path) -> Iterator[Site]:
             yield from _sites(step.computation, (*path, step))
 
 
-def _communicating_steps(instruction: Instruction) -> list[Step]:
-    """The calls of an instruction whose computations communicate; what an async-start calls is part of its own site."""
-    if instruction.opcode == "async_start" or not any(map(communicates, instruction.called)):
-        return []
+def _communicating_steps(instruction: Instruction) -> Sequence[CallStep]:
+    """The calls of an instruction whose computations communicate; the callee of an async-start is part of its site."""
+    attributes = instruction.attributes
+    if attributes is None or not attributes.calling or instruction.opcode == "async_start":
+        return ()
     return [step for step in steps(instruction) if communicates(step.computation)]
 
 
 def members(site: Site) -> tuple[Site, ...]:
-    """The collectives and transfers of a group that a start begins; the site itself where it is of no group."""
+    """The collectives and transfers of a group that a start begins; the site itself if it has no group."""
     group = grouped_in(site.instruction)
     if not group:
         return (site,)
@@ -119,25 +136,31 @@ def members(site: Site) -> tuple[Site, ...]:
 
 @remembered
 def sites_of(computation: Computation) -> tuple[Site, ...]:
-    """The sites of an entry, found once."""
+    """The sites of an entry, cached."""
     return tuple(sites(computation))
 
 
 @remembered
 def transfers_of(computation: Computation) -> tuple[Site, ...]:
     """The sends and recvs among the sites of an entry."""
-    return tuple([each for site in sites_of(computation) for each in members(site) if _is(each, TRANSFERS)])
+    return tuple(_among(computation, TRANSFERS))
 
 
 @remembered
 def collectives_of(computation: Computation) -> tuple[Site, ...]:
     """The collectives among the sites of an entry, blocking or started."""
-    maybe = [each for site in sites_of(computation) for each in members(site) if _is(each, MEETING)]
-    return tuple([site for site in maybe if collective_in(site.instruction) is not None])
+    return tuple([site for site in _among(computation, MEETING) if collective_in(site.instruction) is not None])
 
 
-def _is(site: Site, opcodes: Container[str]) -> bool:
-    return site.instruction.opcode in opcodes
+def _among(computation: Computation, opcodes: Container[str]) -> list[Site]:
+    """The sites of an entry, and the members of its groups, whose opcode is one of these."""
+    found = []
+    for site in sites_of(computation):
+        if site.instruction.opcode == "async_start":
+            found += [each for each in members(site) if each.instruction.opcode in opcodes]
+        elif site.instruction.opcode in opcodes:
+            found.append(site)
+    return found
 
 
 @remembered
@@ -146,7 +169,6 @@ def feeds_of(computation: Computation) -> tuple[Site, ...]:
     return tuple([site for site in sites_of(computation) if site.instruction.opcode in FEEDS])
 
 
-@remembered
 def reached(computation: Computation) -> tuple[Computation, ...]:
-    """The computation and all that it calls, found once."""
+    """The computation and all that it calls; callees first."""
     return computation.reachable()

@@ -1,16 +1,16 @@
-"""The structure of a program, without its names: a canonical order of instructions, and a digest of the whole.
+"""The structure of a program, without its names: a canonical order of instructions, and a digest.
 
-Two programs have one structure where they compute the same in the same way: opcodes, shapes, operands, attributes,
-called computations, control edges, counts of devices, sharding and what else is told to a compiler. Names, metadata,
-layouts, the spelling of literals and groups, the order of independent instructions and the numbers of channels (if they
-are renumbered alike everywhere) do not count. Instructions with effects keep their order, and so does a schedule.
+Sections:
+
+    The canonical order of a computation's instructions, by structure instead of recorded order
+    Digests of computations and programs
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from attrs import Factory, define
@@ -18,18 +18,134 @@ from attrs import Factory, define
 from shape_inference import AnyShape, Shape, TupleShape
 
 from ..core.graph import Computation, Instruction, Module
-from .canonical_order import Digest, canonical_order, digest
 from .effects import has_effect
 from .order import ordered
 
+# ----------------------------------------------------------------------------
+# The canonical order of a computation's instructions, by structure instead of recorded order
+
+Digest: TypeAlias = bytes
+
+
+def digest(*parts: Any) -> Digest:
+    """A digest of parts that have a stable text."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
+
+
+def canonical_order(computation: Computation, labels: Mapping[Instruction, Digest]) -> tuple[Instruction, ...]:
+    """Parameters, then each effect, the root and unused code, each instruction after its operands."""
+    found: dict[Instruction, None] = dict.fromkeys(computation.parameters)
+    if any(
+        len(instruction.control) > 1 for instruction in computation.instructions
+    ):  # control predecessors have no order
+        labels = digest_by_predecessors(computation.instructions, labels, {})
+    for effect in filter(has_effect, computation.instructions):
+        _visit(effect, found, labels)
+    _visit(computation.root, found, labels)
+    rest = [instruction for instruction in computation.instructions if instruction not in found]
+    if rest:
+        rank = _digest_by_users(rest, labels, {each: n for n, each in enumerate(found)})
+        used = {before for each in rest for before in (*each.operands, *each.control)}
+        for each in sorted((each for each in rest if each not in used), key=rank.__getitem__):
+            _visit(each, found, rank)
+    return tuple(found)
+
+
+def _visit(instruction: Instruction, found: dict[Instruction, None], rank: Mapping[Instruction, Digest]) -> None:
+    """Append an instruction after its operands in their order and its control predecessors by their rank."""
+    stack = [(instruction, False)]
+    while stack:
+        each, is_done = stack.pop()
+        if each in found:
+            continue
+        if is_done:
+            found[each] = None
+            continue
+        stack.append((each, True))
+        control = sorted(each.control, key=lambda c: rank.get(c, b"")) if len(each.control) > 1 else each.control
+        stack += [(before, False) for before in (*control, *reversed(each.operands)) if before not in found]
+
+
+def _digest_by_users(
+    rest: Sequence[Instruction], labels: Mapping[Instruction, Digest], number: Mapping[Instruction, int]
+) -> dict[Instruction, Digest]:
+    """Digests of unused instructions by their operands and users, so that equal digests mean equal places."""
+    members = set(rest)
+    digests = digest_by_predecessors(rest, labels, number)
+    users: dict[Instruction, list[Digest]] = {}
+    used: dict[Instruction, Digest] = {}
+    for each in reversed(rest):
+        used[each] = digest(digests[each], *sorted(users.get(each, ())))
+        for place, before in enumerate(each.operands):
+            if before in members:
+                users.setdefault(before, []).append(digest(place, used[each]))
+    return digest_by_predecessors(rest, used, number)
+
+
+def digest_by_predecessors(
+    rest: Sequence[Instruction], labels: Mapping[Instruction, Digest], number: Mapping[Instruction, int]
+) -> dict[Instruction, Digest]:
+    found: dict[Instruction, Digest] = {}
+    for each in rest:
+        operands: list[Any] = [found.get(before, number.get(before)) for before in each.operands]
+        control: list[str] = sorted(str(found.get(before, number.get(before))) for before in each.control)
+        found[each] = digest(labels[each], operands, control)
+    return found
+
+
+# ----------------------------------------------------------------------------
+# Digests of computations and programs
+#
+# Two programs have one structure if they compute the same in the same way: opcodes, shapes, operands, attributes,
+# called computations, control edges, device counts, sharding and other directives for a compiler. Names, metadata,
+# layouts, the spelling of literals and groups, whether an attribute states its default or is left out, the order of
+# independent instructions and channel numbers (if they are renumbered consistently) do not count. Instructions with
+# effects keep their order, and so does a schedule.
+
 UNSEEN = frozenset({"metadata", "literal", "replica_groups", "origin", "statistics"})
-UNSEEN_IN_HEADER = frozenset({"stack_tables", "entry_computation_layout", "origin_recovery_table"})
+UNSEEN_IN_HEADER = frozenset({
+    "stack_tables", "entry_computation_layout", "origin_recovery_table", "inferred_counts",
+})  # fmt: skip
 _CHANNELS = "channel_id"
+
+
+def _without_default_type(instruction: Instruction) -> dict[str, Any]:
+    """The comparison type of an element type is its default order, or for floats also the total order."""
+    return {} if instruction.attributes.type == "TOTALORDER" else {"type": None}
+
+
+def _without_unit_strides(instruction: Instruction) -> dict[str, Any]:
+    return {"strides": ()} if set(instruction.attributes.strides) <= {1} else {}
+
+
+def _without_default_precision(instruction: Instruction) -> dict[str, Any]:
+    return {"operand_precision": ()} if set(instruction.attributes.operand_precision) <= {"default"} else {}
+
+
+_ONE_SPELLING: Mapping[str, Callable[[Instruction], dict[str, Any]]] = {
+    "compare": _without_default_type,
+    "slice": _without_unit_strides,
+    **dict.fromkeys(("convolution", "custom_call", "dot", "ragged_dot", "scaled_dot"), _without_default_precision),
+}
+"""For ops whose attributes can state a default, the attributes as if they were left out."""
+
+
+def meant_values(instruction: Instruction) -> dict[str, Any]:
+    """The attributes of an instruction; those that state a default are as if they were left out.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.s32[4])
+    >>> meant_values(xb.compare(x, x, direction="LT", type="SIGNED").instruction)
+    {'direction': 'LT', 'type': None}
+    """
+    values = instruction.attribute_values()
+    meant = _ONE_SPELLING.get(instruction.opcode)
+    return {**values, **meant(instruction)} if meant else values
 
 
 @define(eq=False)
 class Structure:
-    """The digests of a module's computations, each found once."""
+    """The digests of a module's computations, each computed once."""
 
     channels: Mapping[int, int]
     in_order: bool = False
@@ -67,7 +183,9 @@ class Structure:
     def labels(self, computation: Computation) -> dict[Instruction, Digest]:
         """The label of each of its instructions."""
         if computation not in self._labels:
-            self._labels[computation] = {each: self.label(each) for each in computation.instructions}
+            self._labels[computation] = {
+                instruction: self.label(instruction) for instruction in computation.instructions
+            }
         return self._labels[computation]
 
     def label(self, instruction: Instruction) -> Digest:
@@ -76,15 +194,15 @@ class Structure:
         key = instruction.opcode, id(instruction.shape), instruction.segments, id(instruction.attributes)
         if not notes and key in self._plain:
             return self._plain[key][0]
-        kept = sorted((key, str(value)) for key, value in notes.items() if key not in UNSEEN) if notes else []
-        values = [self.value(key, value) for key, value in instruction.attribute_values().items()]
-        found = digest(instruction.opcode, self.shape(instruction.shape), instruction.segments, kept, *values)
+        annotations = sorted((key, str(value)) for key, value in notes.items() if key not in UNSEEN) if notes else []
+        values = [self.value(key, value) for key, value in meant_values(instruction).items()]
+        found = digest(instruction.opcode, self.shape(instruction.shape), instruction.segments, annotations, *values)
         if not notes:  # kept, since the key has ids of these objects
             self._plain[key] = found, (instruction.shape, instruction.attributes)
         return found
 
     def value(self, key: str, value: Any) -> Any:
-        """An attribute with a stable text: a computation by its digest, a channel by when it first comes."""
+        """An attribute with a stable text: a computation by its digest, a channel by its first occurrence."""
         if isinstance(value, Computation):
             return self.of(value)
         if isinstance(value, np.ndarray):
@@ -96,14 +214,14 @@ class Structure:
         return value.plain() if isinstance(value, Shape | TupleShape) else value
 
     def shape(self, shape: AnyShape) -> str:
-        """The text of a shape without layout; kept, since shapes are shared."""
+        """The text of a shape without layout; cached, since shapes are shared."""
         if id(shape) not in self._shapes:
             self._shapes[id(shape)] = shape, repr(shape.plain())
         return self._shapes[id(shape)][1]
 
 
 def structure_of(program: Module | Computation) -> Structure:
-    """The structure of a program, whose channels count from 1 in the order in which they come."""
+    """The structure of a program, with channels numbered from 1 in order of occurrence."""
     entry = program.entry if isinstance(program, Module) else program
     channels: dict[int, int] = {}
     for computation in entry.reachable():
@@ -120,7 +238,8 @@ def structure_without_channels(entry: Computation) -> Structure:
 
 
 def fingerprint(program: Module | Computation) -> str:
-    """32 hexadecimal digits that two programs share exactly where they have one structure, on every machine.
+    """32 hexadecimal digits, the same on every machine, identical for two programs if and only if they have the same
+    structure.
 
     Names, metadata, layouts, the order of independent instructions and the numbers of channels do not count; opcodes,
     shapes, operands, attributes, what is called, control edges, sharding, the order of effects and schedules do.
@@ -135,13 +254,15 @@ def fingerprint(program: Module | Computation) -> str:
     if isinstance(program, Computation):
         return structure.of(program).hex()
     notes = sorted((key, str(value)) for key, value in program.annotations.items() if key not in UNSEEN_IN_HEADER)
-    uncalled = sorted(structure.of(each) for each in {*program.computations} - {*program.entry.reachable()})
+    uncalled = sorted(
+        structure.of(computation) for computation in {*program.computations} - {*program.entry.reachable()}
+    )
     counts = program.num_replicas, program.num_partitions, program.is_scheduled
     return digest(structure.of(program.entry), *uncalled, *counts, notes).hex()
 
 
 def same_structure(a: Module | Computation, b: Module | Computation) -> bool:
-    """Whether two programs are the same but for names, metadata, layouts and the order of independent instructions.
+    """Whether two programs are equal except for names, metadata, layouts and the order of independent instructions.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) ROOT y = tanh(x) }")

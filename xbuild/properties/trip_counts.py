@@ -1,17 +1,49 @@
-"""How often a while runs, where its state has a counter that says so."""
+"""Trip counts of loops by constants, extents or annotations; endless loops; what no trip of a loop changes.
+
+Sections:
+
+    Loops that never end: their condition is constant
+    Trip counts of a while, if its state has a counter
+    A scan read as a loop: slices and carries, the number of slices, results
+    What no trip of a loop changes
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from attrs import frozen
 
-from shape_inference import Shape
+from shape_inference import Shape, TupleShape
+from shape_inference.elided import ElidedArray
+from shape_inference.trees import Path
 
 from ..core.graph import Computation, Instruction
+from ..core.memos import remembered
+from ..core.op import opcodes
 from .patterns import number_in
+
+# ----------------------------------------------------------------------------
+# Loops that never end: their condition is constant
+
+
+def never_ends(instruction: Instruction) -> bool:
+    """Whether an instruction is a while whose condition is always true: a verdict covers one trip of it."""
+    if instruction.opcode != "while":
+        return False
+    root = dict(instruction.regions())["condition"].root
+    return root.opcode == "constant" and not isinstance(root.attributes.literal, ElidedArray) and _is_true(root)
+
+
+def _is_true(constant: Instruction) -> bool:
+    return bool(constant.attributes.literal.all())
+
+
+# ----------------------------------------------------------------------------
+# Trip counts of a while, if its state has a counter
 
 _NOTED = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d{1,18})')
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE"}
@@ -19,7 +51,7 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE"}
 
 @frozen
 class Trips:
-    """The element of the state that counts, where it starts, what a trip adds to it, and the number of trips."""
+    """The counter of a loop: its element of the state, its start, what a trip adds to it, and the trip count."""
 
     index: int
     start: int
@@ -28,7 +60,7 @@ class Trips:
 
 
 def trips_of(loop: Instruction) -> Trips | None:
-    """The counter of a while whose number of trips follows from constants; None where there is none."""
+    """The counter of a while whose trip count follows from constants; None if there is none."""
     test, (init,) = loop.attributes.condition, loop.operands
     root = _behind(test.root)
     if root.opcode != "compare" or root.attributes.direction not in _MIRRORED:
@@ -58,7 +90,7 @@ def _counted(
 
 
 def _count(start: int, step: int, end: int, direction: str) -> int | None:
-    """How often the test holds; None where it holds until the counter overflows."""
+    """How often the condition holds; None if it holds until the counter overflows."""
     if direction == "NE":
         trips, rest = divmod(end - start, step)
         return trips if rest == 0 and trips >= 0 else None
@@ -91,15 +123,18 @@ def _step(body: Computation, index: int) -> int | None:
     return None
 
 
+_IDENTITIES = opcodes(lambda op: op.is_identity)
+
+
 def _behind(instruction: Instruction) -> Instruction:
-    """What a copy or a barrier passes."""
-    while instruction.opcode in ("copy", "opt_barrier"):
-        (instruction,) = instruction.operands
+    """The value that copies and barriers pass on."""
+    while instruction.opcode in _IDENTITIES:
+        instruction = instruction.operands[0]
     return instruction
 
 
 def _integer(instruction: Instruction | None) -> int | None:
-    """The integer that a constant is; None for anything else."""
+    """The integer of a constant; None for anything else."""
     shape: Any = instruction.shape if instruction is not None else None
     if instruction is None or not isinstance(shape, Shape) or not shape.dtype.is_integer:
         return None
@@ -108,7 +143,7 @@ def _integer(instruction: Instruction | None) -> int | None:
 
 
 def element(value: Instruction | None, index: int) -> Instruction | None:
-    """The instruction that an element of a tuple is; None where that is not seen."""
+    """The instruction that is an element of a tuple; None if that is not visible."""
     if value is None:
         return None
     value = _behind(value)
@@ -122,7 +157,7 @@ def element_index(instruction: Instruction) -> int | None:
     return None
 
 
-def path_of(instruction: Instruction) -> tuple[int, tuple[int, ...]] | None:
+def path_of(instruction: Instruction) -> tuple[int, Path] | None:
     """The parameter and the path in it that an instruction is an element of; None for anything else."""
     path: list[int] = []
     instruction = _behind(instruction)
@@ -132,16 +167,78 @@ def path_of(instruction: Instruction) -> tuple[int, tuple[int, ...]] | None:
     return (instruction.attributes.number, tuple(reversed(path))) if instruction.opcode == "parameter" else None
 
 
-def is_invariant(body: Computation, path: tuple[int, ...], number: int = 0) -> bool:
-    """Whether a loop hands on a leaf of its state as it is."""
-    value, rest = body.root, list(path)
-    while rest and _behind(value).opcode == "tuple":
-        value = _behind(value).operands[rest.pop(0)]
-    found = path_of(value)
-    return found is not None and found == (number, tuple(path[: len(path) - len(rest)]))
-
-
 def noted_trips(loop: Instruction) -> int | None:
-    """The number of trips that a compiler has noted in `backend_config`; None where it has noted none."""
+    """The trip count that a compiler has noted in `backend_config`; None if it has noted none."""
     found = _NOTED.search(str(loop.annotations.get("backend_config") or ""))
     return int(found[1]) if found else None
+
+
+def known_trips(loop: Instruction) -> int | None:
+    """The trip count of a loop: by constants, the extent of a scan, or a compiler's note; None if unknown."""
+    if loop.opcode == "scan":
+        return slices_of(loop)[0]
+    found = trips_of(loop)
+    return found.count if found is not None else noted_trips(loop)
+
+
+# ----------------------------------------------------------------------------
+# A scan read as a loop: slices and carries, the number of slices, results
+
+Given = TypeVar("Given")
+
+
+def split_carries(scan: Instruction, operands: Sequence[Given]) -> tuple[list[Given], list[Given]]:
+    """The values along the scanned dimension, and the carries, of the operands or the results of a scan."""
+    first = len(operands) - scan.attributes.num_carries
+    return [*operands[:first]], [*operands[first:]]
+
+
+def slices_of(scan: Instruction) -> tuple[int, bool]:
+    """The number of slices of a scan, and whether that is only an upper bound."""
+    dimension = scan.attributes.dimension
+    shapes = [operand.shape for operand in split_carries(scan, scan.operands)[0] if isinstance(operand.shape, Shape)]
+    if not shapes:
+        return scan.attributes.length or 0, False
+    return shapes[0].dims[dimension], any(shape.dynamic and shape.dynamic[dimension] for shape in shapes)
+
+
+def trip_results(scan: Instruction, root: Any) -> tuple[list[Any], list[Any]]:
+    """The outputs of one trip and the carries for the next, given the value of the root of the body."""
+    return split_carries(scan, [*root] if isinstance(scan.attributes.to_apply.root.shape, TupleShape) else [root])
+
+
+def scan_result(scan: Instruction, results: Sequence[Any]) -> Any:
+    """The value of a scan, given its outputs and final carries: a tuple where its shape is one."""
+    return (*results,) if isinstance(scan.shape, TupleShape) else results[0]
+
+
+# ----------------------------------------------------------------------------
+# What no trip of a loop changes: the elements of its state that the body returns unchanged
+
+_MOST_NESTED = 64
+
+Unchanged: TypeAlias = Any
+"""Whether a value is unchanged; for a tuple, whether each element is."""
+
+
+@remembered
+def unchanged(body: Computation) -> Unchanged:
+    """Which elements of its parameter a body returns unchanged, as far as tuples and their elements show."""
+    return _unchanged(body.root, (), 0)
+
+
+def _unchanged(value: Instruction, at: Path, depth: int) -> Unchanged:
+    value = _behind(value)
+    if value.opcode == "tuple" and depth < _MOST_NESTED:
+        return tuple([_unchanged(each, (*at, n), depth + 1) for n, each in enumerate(value.operands)])
+    return path_of(value) == (0, at)
+
+
+def is_invariant(body: Computation, path: Path) -> bool:
+    """Whether a loop returns a leaf of its state unchanged."""
+    found = unchanged(body)
+    for index in path:
+        if isinstance(found, bool):
+            break
+        found = found[index]
+    return found is True

@@ -1,4 +1,4 @@
-"""Values that are undefined on some devices: the mark of instructions that leave them so, and where they are read."""
+"""Values that are undefined on some devices: how instructions are marked, and where such values are read."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from shape_inference import TupleShape
 
 from ..core.graph import Instruction
+from .sources import Place, operands_behind
 
 UNDEFINED = "xbuild.undefined"
-_HANDED_ON = ("bitcast", "copy", "opt_barrier", "reshape", "transpose")
+_HANDED_ON = ("bitcast", "copy", "get_tuple_element", "opt_barrier", "reshape", "transpose", "tuple")
 
 Devices = frozenset[int]
 NOWHERE: Devices = frozenset()
@@ -30,37 +31,31 @@ def marked_undefined(instruction: Instruction) -> Devices:
 def undefined_on(instruction: Instruction) -> tuple[Devices, ...]:
     """For each element of a tuple, or for the value, the devices on which it is undefined.
 
-    Followed through what hands elements on; whatever else uses an undefined value gives one that counts as defined.
+    Ops that pass elements on are followed; the result of any other op counts as defined.
     """
     if not isinstance(instruction.shape, TupleShape):
         return (_undefined([(instruction, ())]),)
     return tuple(_undefined([(instruction, (number,))]) for number in range(len(instruction.shape.elements)))
 
 
-def _undefined(looked_for: list[tuple[Instruction, tuple[int, ...]]]) -> Devices:
-    """The devices on which any of these is undefined: elements of values, by indices from the innermost tuple."""
+def _undefined(looked_for: list[Place]) -> Devices:
+    """The devices on which any of these values or elements of tuples is undefined."""
     found = NOWHERE
-    seen: set[tuple[Instruction, tuple[int, ...]]] = set()
+    seen: set[Place] = set()
     while looked_for:
-        instruction, indices = each = looked_for.pop()
+        instruction, path = each = looked_for.pop()
         if each in seen:
             continue
         seen.add(each)
         found |= marked_undefined(instruction)
         if instruction.opcode in _HANDED_ON:
-            looked_for.append((instruction.operands[0], indices))
-        elif instruction.opcode == "get_tuple_element":
-            looked_for.append((instruction.operands[0], (*indices, instruction.attributes.index)))
-        elif instruction.opcode == "tuple" and indices:
-            looked_for.append((instruction.operands[indices[-1]], indices[:-1]))
-        elif instruction.opcode == "tuple":
-            looked_for += [(operand, ()) for operand in instruction.operands]
+            looked_for += operands_behind(instruction, path)
     return found
 
 
 def reads(instruction: Instruction) -> Iterator[tuple[int, Instruction, Devices]]:
     """The operands that are undefined on devices which read them here: number, operand, devices."""
-    if instruction.opcode in (*_HANDED_ON, "tuple", "get_tuple_element"):
+    if instruction.opcode in _HANDED_ON:
         return
     for number, operand in enumerate(instruction.operands):
         devices = _readers(instruction, _undefined([(operand, ())]))

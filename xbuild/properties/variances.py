@@ -1,4 +1,4 @@
-"""Along which axes of a mesh a value may differ between devices: the type of a value beside its shape."""
+"""The type of a value on a mesh: along which axes it may differ between devices."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 from attrs import field, frozen
 
 from shape_inference import AnyShape, TupleShape, XbuildError, refuse
+from shape_inference.bounds import DEEPEST_TUPLE
 from shape_inference.escaping import in_line
 
-from ..core.graph import Instruction
-from .mesh import Mesh
+from ..core.graph import Instruction, Module, ModuleGroup
+from .mesh import Mesh, mesh_of
 
 Axes: TypeAlias = frozenset[str]
 NONE: Axes = frozenset()
@@ -30,10 +31,10 @@ def _axes(given: Iterable[str] | str) -> Axes:
 class Variance:
     """Three disjoint sets of axis names; along an axis of none of them a value is invarying.
 
-    varying: devices along the axis may hold different values. unreduced: they hold parts, and the value that is meant
-    is their sum. reduced: they hold one value, as along an invarying axis, and its cotangent is unreduced. invarying:
+    varying: devices along the axis may hold different values. unreduced: they hold partial sums, and the value is their
+    sum. reduced: they hold one value, as along an invarying axis, and its cotangent is unreduced. invarying:
     they hold one value.
-    Raises: state_mismatch where an axis is in two sets.
+    Raises: state_mismatch if an axis is in two sets.
 
     >>> Variance(varying=["i"], reduced="j")
     {V:i,R:j}
@@ -49,7 +50,7 @@ class Variance:
         for one, other in ((0, 1), (0, 2), (1, 2)):
             both = getattr(self, STATES[one]) & getattr(self, STATES[other])
             if both:
-                refuse("state_mismatch", f"{_named(sorted(both))} is both {STATES[one]} and {STATES[other]}")
+                refuse("state_mismatch", f"{_axes_text(sorted(both))} is both {STATES[one]} and {STATES[other]}")
 
     @property
     def axes(self) -> Axes:
@@ -69,7 +70,7 @@ class Variance:
         return Variance(**sets)
 
     def text(self, mesh: Mesh | None = None) -> str:
-        """As it stands behind a shape: nothing where it is invarying along every axis; axes in the mesh's order.
+        """The text after a shape: empty if invarying along every axis; axes in the mesh's order.
 
         >>> from xbuild.properties.mesh import Mesh
         >>> Variance(varying=("j", "i")).text(Mesh(i=2, j=4))
@@ -77,13 +78,15 @@ class Variance:
         """
         order = (lambda axes: mesh.ordered(axes)) if mesh else sorted
         sets = [(letter, order(getattr(self, state))) for letter, state in _LETTERS.items()]
-        return "{" + ",".join(f"{letter}:{_named(axes)}" for letter, axes in sets if axes) + "}" if self.axes else ""
+        return (
+            "{" + ",".join(f"{letter}:{_axes_text(axes)}" for letter, axes in sets if axes) + "}" if self.axes else ""
+        )
 
     def __repr__(self) -> str:
         return self.text() or "{}"
 
 
-def _named(axes: Iterable[str]) -> str:
+def _axes_text(axes: Iterable[str]) -> str:
     names = list(axes)
     return names[0] if len(names) == 1 else f"({','.join(names)})"
 
@@ -92,7 +95,7 @@ INVARYING = Variance()
 
 
 class Unknown(Variance):
-    """The variance of a value of which nothing is known yet, in the rounds that find the types of a loop."""
+    """The variance of a value without known facts, in the rounds that infer the types of a loop."""
 
     def state(self, axis: str) -> str:
         return "unknown"
@@ -101,37 +104,17 @@ class Unknown(Variance):
 UNKNOWN = Unknown()
 
 Type: TypeAlias = Any
-"""The type of a value: a Variance, or of a tuple a tuple of types."""
-
-
-def flat(given: Type) -> list[Variance]:
-    """The leaves of a type, in order."""
-    return [leaf for each in given for leaf in flat(each)] if isinstance(given, tuple) else [given]
-
-
-def spread(leaf: Variance, shape: AnyShape) -> Type:
-    """The type of this shape all of whose leaves have this variance."""
-    return tuple(spread(leaf, each) for each in shape.elements) if isinstance(shape, TupleShape) else leaf
-
-
-def like(leaves: Iterable[Variance], shape: AnyShape) -> Type:
-    """The type of this shape with these leaves, in order."""
-    given = iter(leaves)
-    return _like(given, shape)
-
-
-def _like(given: Any, shape: AnyShape) -> Type:
-    return tuple(_like(given, each) for each in shape.elements) if isinstance(shape, TupleShape) else next(given)
+"""The type of a value: a Variance, or for a tuple a tuple of types."""
 
 
 def spelled(given: Type, mesh: Mesh | None = None) -> str:
-    """A type as programs carry it in HLO text."""
+    """A type as spelled in HLO text."""
     if isinstance(given, tuple):
         return f"({', '.join(spelled(each, mesh) for each in given)})"
     return given.text(mesh) or "{}"
 
 
-_TOKEN = re.compile(r"\s*(\{[^{}]*\}|[(),])")
+_TOKEN = re.compile(r"\{[^{}]*\}|[(),]")
 _SET = re.compile(r"([VUR]):(?:\(([\w,]*)\)|(\w+))")
 
 
@@ -141,71 +124,117 @@ def read_type(text: str) -> Type:
     >>> read_type("({V:(i,j)}, ({}, {U:i,R:j}))")
     ({V:(i,j)}, ({}, {U:i,R:j}))
     """
-    return _parsed(text, lambda word: _read_leaf(word, text))
+    return _parse_nested(text, lambda word: _read_leaf(word, text))
 
 
-def _parsed(text: str, leaf: Callable[[str], Any]) -> Any:
+def _parse_nested(text: str, leaf: Callable[[str], Any]) -> Any:
     """The nested tuples of a type, with what `leaf` makes of each set of axes."""
-    words = _TOKEN.findall(text)
-    if "".join(words) != re.sub(r"\s", "", text) or not words:
-        _no_type(text)
-    found, rest = _read(words, text, leaf)
-    return found if not rest else _no_type(text)
-
-
-def _read(words: list[str], text: str, leaf: Callable[[str], Any]) -> tuple[Any, list[str]]:
-    if not words or words[0] in "),":
-        return _no_type(text), []
-    if words[0] != "(":
-        return leaf(words[0]), words[1:]
-    found, rest = [], words[1:]
-    while rest and rest[0] != ")":
-        each, rest = _read(rest, text, leaf)
-        found.append(each)
-        if rest and rest[0] == ",":
-            rest = rest[1:]
-    return (tuple(found), rest[1:]) if rest else (_no_type(text), [])
+    plain = re.sub(r"\s", "", text)
+    words = _TOKEN.findall(plain)
+    if "".join(words) != plain:
+        _refuse_type(text)
+    open_: list[list[Any]] = [[]]  # the elements that are read of each tuple around the place
+    expects_comma = False
+    for word in words:
+        if word == ",":
+            if not expects_comma or len(open_) == 1:
+                _refuse_type(text)
+            expects_comma = False
+            continue
+        if word == ")":
+            if len(open_) == 1:
+                _refuse_type(text)
+            found = tuple(open_.pop())
+            open_[-1].append(found)
+        elif word == "(":
+            open_.append([])
+            if len(open_) > DEEPEST_TUPLE + 1:
+                _refuse_type(text)
+        else:
+            open_[-1].append(leaf(word))
+        expects_comma = word != "("
+    if len(open_) > 1 or len(open_[0]) != 1:
+        _refuse_type(text)
+    return open_[0][0]
 
 
 def _read_leaf(word: str, text: str) -> Variance:
     sets = _SET.findall(word)
     if ",".join(f"{letter}:{f'({many})' if many else one}" for letter, many, one in sets) != word[1:-1]:
-        _no_type(text)
+        _refuse_type(text)
     return Variance(**{_LETTERS[letter]: (many or one).split(",") for letter, many, one in sets})
 
 
-def _no_type(text: str) -> Any:
-    return refuse("invalid_attribute", f"{text!r} is no type of a value on a mesh, which reads as {{V:(i,j),R:k}}")
+def _refuse_type(text: str) -> Any:
+    shown = text if len(text) <= 200 else f"{text[:197]}..."
+    message = f"{shown!r} is not the type of a value on a mesh; a type is written as {{V:(i,j),R:k}}"
+    return refuse("invalid_attribute", message)
 
 
 def declared(instruction: Instruction) -> str | None:
-    """The type that an instruction states, as text, or None where it states none."""
-    given = instruction.annotations.get("frontend_attributes")
-    return given.get(VARIANCE) if given else None
+    """The type that an instruction declares, as text, or None if it declares none."""
+    attributes = instruction.annotations.get("frontend_attributes")
+    return attributes.get(VARIANCE) if attributes else None
 
 
 def type_of(instruction: Instruction) -> Type | None:
-    """The type that an instruction states, or None where it states none; invalid_attribute where it is no type."""
+    """The type that an instruction declares, or None if it declares none; invalid_attribute for other text."""
     text = declared(instruction)
     return None if text is None else read_type(text)
 
 
 def typed_text(instruction: Instruction, spell: Callable[[AnyShape], str] = repr) -> str:
-    """The shape of an instruction with its type behind it, leaf by leaf of a tuple; the shape alone where it has none.
+    """The shape of an instruction followed by its type, leaf by leaf of a tuple; only the shape if it has none.
 
-    Text that is no type of the shape stands behind it as it is.
+    Text that is not a type of the shape follows it unchanged.
     """
     text = declared(instruction)
     if text is None:
         return spell(instruction.shape)
     try:
-        return _shaped(instruction.shape, _parsed(text, lambda word: word if word != "{}" else ""), spell)
+        return _nested_text(instruction.shape, _parse_nested(text, lambda word: word if word != "{}" else ""), spell)
     except (XbuildError, ValueError, TypeError):
         return f"{spell(instruction.shape)}{in_line(text)}"
 
 
-def _shaped(shape: AnyShape, given: Type, spell: Callable[[AnyShape], str]) -> str:
+def _nested_text(shape: AnyShape, given: Type, spell: Callable[[AnyShape], str]) -> str:
     if isinstance(shape, TupleShape):
         parts = zip(shape.elements, given, strict=True)
-        return f"({', '.join(_shaped(each, leaf, spell) for each, leaf in parts)})"
+        return f"({', '.join(_nested_text(each, leaf, spell) for each, leaf in parts)})"
     return f"{spell(shape)}{in_line(given)}"
+
+
+# ----------------------------------------------------------------------------
+# Random arguments of a program on a mesh: devices that declare one value get one value
+
+
+def share_equal_arguments(program: Module | ModuleGroup, arguments: list[list[Any]]) -> list[list[Any]]:
+    """The arguments for each device, where those that are declared to be one value come from one device.
+
+    For a program without a mesh, or with one that does not fit, they are unchanged.
+    """
+    try:
+        mesh = mesh_of(program) if isinstance(program, Module) else None
+        if not isinstance(program, Module) or mesh is None or mesh.num_devices != len(arguments):
+            return arguments
+        types = [type_of(parameter) for parameter in program.entry.parameters]
+    except XbuildError:
+        return arguments
+    return [
+        [_value_on_device(mesh, device, each, [row[n] for row in arguments]) for n, each in enumerate(types)]
+        for device in range(len(arguments))
+    ]
+
+
+def _value_on_device(mesh: Mesh, device: int, given: Type, values: list[Any]) -> Any:
+    """The argument of a device, taken from the first device that holds the same value."""
+    if given is None:
+        return values[device]
+    if isinstance(values[device], tuple):
+        kinds = given if isinstance(given, tuple) else (given,) * len(values[device])
+        parts = zip(kinds, zip(*values, strict=True), strict=True)
+        return tuple([_value_on_device(mesh, device, kind, list(part)) for kind, part in parts])
+    assert isinstance(given, Variance)
+    differing = given.varying | given.unreduced
+    place = {axis: at if axis in differing else 0 for axis, at in mesh.coordinates(device).items()}
+    return values[mesh.device(**place)]

@@ -91,7 +91,7 @@ ops.QrDecomposition | composition | qr_decomposition |
 ops.RandomAlgorithm | words | rng_bit_generator | `algorithm="rng_three_fry"` and the like
 ops.RandomGammaGrad | composition | random_gamma_grad |
 ops.Reciprocal | composition | reciprocal |
-ops.RecvFromHost | op | recv, recv_done | with `is_host_transfer=True`; xb.recv_sync returns the data alone
+ops.RecvFromHost | op | recv, recv_done | with `is_host_transfer=True`; xb.recv_sync returns only the data
 ops.RegularizedIncompleteBeta | composition | regularized_incomplete_beta |
 ops.RemoveDynamicDimension | composition | remove_dynamic_dimension | elements beyond the dynamic size are zero
 ops.RngNormal | op | rng_normal | records rng

@@ -1,4 +1,4 @@
-"""Names that NumPy, JAX and XlaBuilder have and `xb` has not: what each is called here."""
+"""Names of NumPy, JAX and XlaBuilder that `xb` does not have, and what each is called here."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _CALLS = {
 }  # fmt: skip
 
 
-def told(name: str, names: Iterable[str]) -> str:
-    """What a name that `xb` has not is called here; the nearest of the names that there are, where nothing is known."""
+def hint_for(name: str, names: Iterable[str]) -> str:
+    """A hint about a name that `xb` does not have: its name here, or the closest name of `xb`."""
     if name in _TYPES:
         return f"; xb.{_TYPES[name]} is that element type"
     if name in _CALLS:
@@ -61,7 +61,7 @@ def told(name: str, names: Iterable[str]) -> str:
 
 
 def _of_xla_builder(name: str) -> str | None:
-    """The name here of a function of XlaBuilder; None where it has no counterpart, or is no such name."""
+    """The name here of a function of XlaBuilder; None if it has no counterpart, or is not such a function."""
     if not name[:1].isupper():
         return None
     from .migration import ROWS

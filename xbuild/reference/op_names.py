@@ -10,7 +10,7 @@ from ..core.op import OPS
 
 
 @frozen
-class Names:
+class OpNames:
     """An op's opcode, its name in `xb` and in XlaBuilder, and its heading in the document that defines it.
 
     The heading is of XLA's Operation Semantics, or `StableHLO, x` or `xla_builder.h` where that document has none.
@@ -168,17 +168,17 @@ xor                       Xor                                 StableHLO, xor
 """
 
 
-def _rows() -> Iterator[Names]:
+def _rows() -> Iterator[OpNames]:
     for line in _TABLE.strip().splitlines():
         name, xla_builder, heading = line.split(maxsplit=2)
-        yield Names(name.strip("_"), name, "" if xla_builder == "-" else xla_builder, heading)
+        yield OpNames(name.strip("_"), name, "" if xla_builder == "-" else xla_builder, heading)
 
 
-class _Table(dict[str, Names]):
+class _Table(dict[str, OpNames]):
     """Names by opcode; an op without a row has the name of its declaration alone."""
 
-    def __missing__(self, opcode: str) -> Names:
-        return Names(opcode, OPS[opcode].declaration.__name__, "", "")
+    def __missing__(self, opcode: str) -> OpNames:
+        return OpNames(opcode, OPS[opcode].declaration.__name__, "", "")
 
 
-NAMES: dict[str, Names] = _Table((row.opcode, row) for row in _rows())
+NAMES: dict[str, OpNames] = _Table((row.opcode, row) for row in _rows())

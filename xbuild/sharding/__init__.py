@@ -1,1 +1,1 @@
-"""Shardings: how the axes of a mesh cut the dimensions of an array."""
+"""Shardings: how the axes of a mesh split the dimensions of an array, their text, and resharding."""

@@ -1,4 +1,4 @@
-"""What the shard dialect checks of grids, their axes and shardings, and shardings from lists of numbered axes."""
+"""Grids and shardings of MLIR's shard dialect: made from numbered axes, with the checks of the dialect."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from itertools import pairwise
 from shape_inference import refuse
 
 from ..properties.mesh import Mesh
-from .axis import Axis
-from .sharding import DimSharding, Sharding
+from .sharding import Axis, DimSharding, Sharding
 
 
 def grid(shape: Sequence[int], *, device_ids: Sequence[int] | None = None) -> Mesh:
-    """A mesh of axes that are numbered from 0, the last one fastest, by their sizes.
+    """A mesh of these sizes, whose axes are numbered from 0; the last axis varies fastest.
 
-    Raises: grid_rank_zero for no size; non_positive for a size below 1.
+    Raises: grid_rank_zero if there is no size; non_positive for a size below 1.
 
     >>> import xbuild as xb
     >>> xb.shard.grid([10, 20, 30]).device(**{"0": 1, "1": 2, "2": 3})
@@ -25,7 +24,7 @@ def grid(shape: Sequence[int], *, device_ids: Sequence[int] | None = None) -> Me
     Source: MLIR, shard dialect, shard.grid.
     """
     if not shape:
-        refuse("grid_rank_zero", "rank of grid is expected to be a positive integer, and shape=[] has no axis")
+        refuse("grid_rank_zero", "rank of grid is expected to be a positive integer, got shape=[]")
     return Mesh(list(shape), device_ids=device_ids)
 
 
@@ -37,7 +36,7 @@ def axes_of(mesh: Mesh, grid_axes: Iterable[int | str], what: str = "grid_axes")
     names = [mesh.axes[each] if isinstance(each, int) else each for each in given]
     twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if twice is not None:
-        refuse("grid_axes_duplicate", f"{what}={given} has duplicate elements: axis {twice} stands twice")
+        refuse("grid_axes_duplicate", f"{what}={given} has duplicate elements: axis {twice} is listed twice")
     return tuple(names)
 
 
@@ -46,9 +45,9 @@ def _check_axis(mesh: Mesh, axis: int | str, what: str) -> None:
     if isinstance(axis, str):
         mesh.named(axis)
     elif not hasattr(axis, "__index__") or isinstance(axis, bool):
-        refuse("invalid_attribute", f"{what}: {axis!r} is no number and no name of a grid axis")
+        refuse("invalid_attribute", f"{what}: expected the number or name of a grid axis, got {axis!r}")
     elif axis < 0:
-        refuse("grid_axis_negative", f"{what}: grid axis is expected to be non-negative, and {axis} stands here")
+        refuse("grid_axis_negative", f"{what}: grid axis is expected to be non-negative, got {axis}")
     elif axis >= rank:
         message = f"{what}: 0-based grid axis index {axis} is out of bounds; the grid {mesh} is of rank {rank}"
         refuse("grid_axis_out_of_range", message)
@@ -61,10 +60,10 @@ def sharding(
     halo_sizes: Sequence[int] = (),
     sharded_dims_offsets: Sequence[int] = (),
 ) -> Sharding:
-    """The sharding by lists of grid axes, a list for each tensor dimension, the outermost axis first.
+    """The sharding by lists of grid axes, one list for each tensor dimension, the outermost axis first.
 
-    `halo_sizes` has two numbers for each cut dimension, `sharded_dims_offsets` n + 1 for one that is cut into n.
-    Halos that are all 0, and offsets at equal distances, say nothing and are dropped.
+    `halo_sizes` has two numbers for each split dimension, `sharded_dims_offsets` n + 1 for one that is split into n.
+    Halos that are all 0, and offsets at equal distances, are dropped.
     Raises: grid_axis_negative; grid_axis_out_of_range; grid_axis_duplicated; halo_and_offsets_exclusive; halo_count;
     offsets_wrong_size; offsets_decreasing; negative_size for a halo below 0.
 
@@ -75,11 +74,11 @@ def sharding(
 
     Source: MLIR, shard dialect, shard.sharding.
     """
-    names = _distinct(mesh, split_axes)
+    names = _read_axis_names(mesh, split_axes)
     dims = tuple(DimSharding(tuple(Axis(name, mesh.size(name)) for name in each)) for each in names)
     parts = [math.prod(mesh.size(name) for name in each) for each in names if each]
     if halo_sizes and sharded_dims_offsets:
-        refuse("halo_and_offsets_exclusive", "halo sizes and shard offsets are mutually exclusive, and both are given")
+        refuse("halo_and_offsets_exclusive", "halo sizes and shard offsets are mutually exclusive, got both")
     _check_halos(halo_sizes, len(parts))
     _check_offsets(sharded_dims_offsets, parts)
     halos = tuple(map(int, halo_sizes)) if any(halo_sizes) else ()
@@ -87,7 +86,8 @@ def sharding(
     return Sharding(mesh, dims, halo_sizes=halos, offsets=() if _is_even(offsets, parts) else offsets)
 
 
-def _distinct(mesh: Mesh, split_axes: Sequence[Sequence[int | str]]) -> list[tuple[str, ...]]:
+def _read_axis_names(mesh: Mesh, split_axes: Sequence[Sequence[int | str]]) -> list[tuple[str, ...]]:
+    """The names of the axes of each dimension; refuses an axis that is listed twice."""
     found: list[tuple[str, ...]] = []
     for dim, given in enumerate(split_axes):
         for each in given:
@@ -96,32 +96,33 @@ def _distinct(mesh: Mesh, split_axes: Sequence[Sequence[int | str]]) -> list[tup
         used = [name for each in found for name in each]
         twice = next((n for k, n in enumerate(names) if n in used or n in names[:k]), None)
         if twice is not None:
-            message = f"split_axes={[[*each] for each in split_axes]}: grid axis duplicated: {twice} cuts twice"
+            message = f"split_axes={[[*each] for each in split_axes]}: grid axis duplicated: {twice} is listed twice"
             refuse("grid_axis_duplicated", message)
         found.append(names)
     return found
 
 
-def _check_halos(sizes: Sequence[int], cut: int) -> None:
-    if sizes and len(sizes) != 2 * cut:
-        message = f"halo sizes must be specified for all split axes: {2 * cut} numbers for {cut} cut dimensions, and "
-        refuse("halo_count", message + f"halo_sizes={[*sizes]} has {len(sizes)}")
+def _check_halos(sizes: Sequence[int], num_split: int) -> None:
+    if sizes and len(sizes) != 2 * num_split:
+        expected = f"expected {2 * num_split} for {num_split} split dimensions"
+        message = f"halo sizes must be specified for all split axes: {expected}, got {len(sizes)} in "
+        refuse("halo_count", f"{message}halo_sizes={[*sizes]}")
     if any(size < 0 for size in sizes):
         refuse("negative_size", f"halo_sizes={[*sizes]} has a negative size")
 
 
 def _check_offsets(offsets: Sequence[int], parts: Sequence[int]) -> None:
-    wanted = sum(each + 1 for each in parts)
-    if offsets and len(offsets) != wanted:
-        message = f"sharded dims offsets has wrong size: dimensions cut into {[*parts]} want {wanted} numbers, and "
-        refuse("offsets_wrong_size", message + f"{[*offsets]} has {len(offsets)}")
+    expected = sum(each + 1 for each in parts)
+    if offsets and len(offsets) != expected:
+        message = f"sharded dims offsets has wrong size: expected {expected} for dimensions split into {[*parts]}, got "
+        refuse("offsets_wrong_size", message + f"{len(offsets)} in {[*offsets]}")
     for each in _by_dim(offsets, parts):
         if each[0] != 0 or any(high < low for low, high in pairwise(each)):
-            refuse("offsets_decreasing", f"sharded dims offsets must be non-decreasing from 0, and {[*each]} are not")
+            refuse("offsets_decreasing", f"sharded dims offsets must be non-decreasing from 0, got {[*each]}")
 
 
 def _by_dim(offsets: Sequence[int], parts: Sequence[int]) -> list[tuple[int, ...]]:
-    """The offsets of each cut dimension; none where no offsets are given."""
+    """The offsets of each split dimension; empty if there are none."""
     found, begin = [], 0
     for each in parts if offsets else ():
         found.append(tuple(offsets[begin : begin + each + 1]))

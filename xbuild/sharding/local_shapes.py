@@ -1,4 +1,4 @@
-"""Local shapes: how large the part of an array is that each device holds, by each rule for uneven extents."""
+"""Local shapes: the extents and positions of the shard that each device holds, by each rule for uneven extents."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ import numpy as np
 from shape_inference import Shape, refuse
 
 from ..properties.mesh import Mesh
-from .axis import Axis
 from .grids import halos_of, offsets_of
-from .sharding import Sharding
+from .sharding import Axis, Sharding
 
 Uneven: TypeAlias = Literal["last_larger", "padded"]
-"""The shard dialect gives the elements that are left over to the last parts; GSPMD makes all parts ceil(extent / n)."""
+"""The shard dialect makes the last parts one element larger; GSPMD gives all parts ceil(extent / n) elements."""
 
 
 def part_sizes(extent: int, parts: int, uneven: Uneven = "last_larger") -> tuple[int, ...]:
     """The extents of the parts of a dimension.
 
-    `last_larger` is the shard dialect's rule. By `padded`, GSPMD's, each part has ceil(extent / parts) elements as long
-    as there are any; what the last parts lack is padding.
+    `last_larger` is the shard dialect's rule. With `padded`, GSPMD's, parts have ceil(extent / parts) elements until
+    none are left; the last parts are padded.
 
     >>> part_sizes(14, 4), part_sizes(14, 4, "padded")
     ((3, 3, 4, 4), (4, 4, 4, 2))
@@ -38,10 +37,10 @@ def part_sizes(extent: int, parts: int, uneven: Uneven = "last_larger") -> tuple
 
 
 def shard_shape(sharding: Sharding, dims: Sequence[int], device: int) -> tuple[int, ...]:
-    """The extents of the part that a device holds, by the shard dialect's rules: halos and offsets included.
+    """The extents of the part that a device holds, with halos and offsets, by the rules of the shard dialect.
 
-    Raises: rank_mismatch where the sharding cuts a dimension that the array has not; dimension_mismatch where offsets
-    end at another extent.
+    Raises: rank_mismatch if the sharding splits a dimension that the array does not have; dimension_mismatch if offsets
+    do not end at the extent.
 
     >>> import xbuild as xb
     >>> found = xb.shard.sharding(xb.shard.grid([4]), [[0]], halo_sizes=[2, 1])
@@ -64,7 +63,7 @@ def _sizes(extent: int, parts: int, offsets: tuple[int, ...] | None, dim: int) -
     if offsets is None:
         return part_sizes(extent, parts)
     if offsets[-1] != extent:
-        message = f"offsets {[*offsets]} of dimension {dim} end at {offsets[-1]}, and its extent is {extent}"
+        message = f"offsets {[*offsets]} of dimension {dim} end at {offsets[-1]}, expected its extent, {extent}"
         refuse("dimension_mismatch", message)
     return tuple(high - low for low, high in pairwise(offsets))
 
@@ -72,11 +71,11 @@ def _sizes(extent: int, parts: int, offsets: tuple[int, ...] | None, dim: int) -
 def _check_rank(sharding: Sharding, rank: int) -> None:
     cut = max((number for number, dim in enumerate(sharding.dims) if dim.axes), default=-1)
     if cut >= rank:
-        refuse("rank_mismatch", f"the sharding cuts dimension {cut}, and the array has {rank} dimensions")
+        refuse("rank_mismatch", f"the sharding splits dimension {cut}, but the array has {rank} dimensions")
 
 
 def place_along(mesh: Mesh, axes: Sequence[Axis], device: int) -> int:
-    """The number of the part that a device holds of a dimension that these axes cut."""
+    """The number of the part that a device holds of a dimension that these axes split."""
     places, found = mesh.coordinates(device), 0
     for axis in axes:
         inside = places[axis.name] // (mesh.size(axis.name) // axis.end) % axis.size
@@ -85,7 +84,7 @@ def place_along(mesh: Mesh, axes: Sequence[Axis], device: int) -> int:
 
 
 def local_shape(sharding: Sharding, shape: Shape) -> Shape:
-    """The shape of the part on each device, cut evenly or padded to one size, as GSPMD has it.
+    """The shape of the part on each device; uneven parts are padded to one size, as in GSPMD.
 
     >>> import xbuild as xb
     >>> from xbuild.sharding.hlo_text import shardings
@@ -99,7 +98,7 @@ def local_shape(sharding: Sharding, shape: Shape) -> Shape:
 
 
 def local_index(sharding: Sharding, dims: Sequence[int], device: int) -> tuple[slice, ...]:
-    """Where the part of a device lies in the array, without halos: by offsets, else by equal or padded parts."""
+    """The range of a device's part in the array, without halos: by offsets, else by equal or padded parts."""
     _check_rank(sharding, len(dims))
     offsets = offsets_of(sharding)
     found = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import ops
 from ..core.builder import Value
-from ..derived.support.dressing import dressed
+from ..derived.support import dressed
 from .numerics import filled
 
 

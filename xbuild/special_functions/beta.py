@@ -20,7 +20,7 @@ def regularized_incomplete_beta(a: Value, b: Value, x: Value) -> Value:
 
     Formula: the integral of t^(a - 1) (1 - t)^(b - 1) from 0 to x, divided by the integral from 0 to 1. It is computed
     by a continued fraction; where x > (a + 1) / (a + b + 2), as 1 - I_(1 - x)(b, a).
-    Shapes: floats of any shape, a scalar goes with any; the same. Narrower floats than f32 are computed in f32 and
+    Shapes: floats of any shape (a scalar fits any); the same. Narrower floats than f32 are computed in f32 and
     rounded once.
     Accuracy: f32 and f64 32 + 8 |log I| ulp for a, b <= 1e3; where x > (a + 1) / (a + b + 2), 64 ulp of 1.
     a <= 0, b <= 0, x outside of 0..1 and NaN give NaN.

@@ -12,14 +12,13 @@ from shape_inference.dims import array, element_type
 from .. import ops
 from ..core.builder import Value
 from ..derived.elementwise import compare, eq, ne, select
-from ..derived.support.arguments import shape_of
-from ..derived.support.dressing import dressed
+from ..derived.support import dressed, shape_of
 from .form import FLOATS, on_bits
 
 
 @on_bits
 def next_after(start: Value, end: Value) -> Value:
-    """The representable number next to `start` in the direction of `end`; `end` where both are equal.
+    """The representable number next to `start` in the direction of `end`; `end` if both are equal.
 
     Shapes: bf16, f16, f32 or f64 of any shape, a scalar goes with any; the same. Exact; from 0 it leads to the
     smallest subnormal number, from the largest to infinity. NaN in either gives NaN.

@@ -12,9 +12,7 @@ from shape_inference.dims import array, element_type, same_type
 
 from .. import ops
 from ..core.builder import Value
-from ..derived.support.arguments import as_values, shape_of
-from ..derived.support.dressing import dressed
-from ..derived.support.extents import aligned
+from ..derived.support import align_operands, as_values, dressed, shape_of
 
 FLOATS = frozenset(each for each in PRIMITIVES.values() if each.is_float)
 IEEE = frozenset({bf16, f16, f32, f64})
@@ -24,8 +22,8 @@ def special(formula: Callable[..., Value]) -> Callable[..., Value]:
     """Wrap a formula for f32 and f64 as a function of all floats: narrower types are computed in f32 and rounded once.
 
     The function records a call of a computation with the formula's name, which is traced once for each shape. Operands
-    are broadcast as in xb.add. Raises element_type_unsupported for a type that is no float, element_type_mismatch for
-    operands of different types.
+    are broadcast as in xb.add. Raises element_type_unsupported for a type that is not a float, element_type_mismatch
+    for operands of different types.
     """
 
     @functools.wraps(formula)
@@ -70,8 +68,8 @@ def _operands(given: tuple[Any, ...]) -> list[Value]:
     values = as_values(given)
     model = values[0]
     for value in values[1:]:
-        model = aligned(model, value, None)[0]
-    return [aligned(value, model, None)[0] for value in values]
+        model = align_operands(model, value, None)[0]
+    return [align_operands(value, model, None)[0] for value in values]
 
 
 def _dtype(value: Value) -> PrimitiveType:

@@ -36,7 +36,7 @@ def lgamma(x: Value) -> Value:
 
     Formula: Stirling's series for x >= 8; for smaller x the recurrence to 1.5..2.5; for x < 0 the reflection.
     Shapes: floats of any shape; the same. Narrower floats than f32 are computed in f32 and rounded once.
-    Accuracy: f32 and f64 8 ulp for x > 0, the zeros at 1 and 2 included; for x < 0 8 ulp of max(1, lgamma(-x)).
+    Accuracy: f32 and f64 8 ulp for x > 0, including near the zeros at 1 and 2; for x < 0 8 ulp of max(1, lgamma(-x)).
     The integers <= 0 and the infinities give inf; NaN stays.
     Raises: not_array; element_type_unsupported.
 
@@ -82,7 +82,7 @@ def digamma(x: Value) -> Value:
 
     Formula: an asymptotic series for x >= 10; for smaller x the recurrence to 1..2; for x < 0 the reflection.
     Shapes: floats of any shape; the same. Narrower floats than f32 are computed in f32 and rounded once.
-    Accuracy: f32 and f64 8 ulp for x > 0, near its root, too; for x < 0 8 ulp of the largest term of the reflection.
+    Accuracy: f32 and f64 8 ulp for x > 0, also near its root; for x < 0 8 ulp of the largest term of the reflection.
     The integers <= 0, -inf and NaN give NaN.
     Raises: not_array; element_type_unsupported.
 

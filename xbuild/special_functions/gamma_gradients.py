@@ -18,7 +18,7 @@ def igamma_grad_a(a: Value, x: Value) -> Value:
     """The derivative of xb.igamma with respect to a.
 
     Formula: the series and the continued fraction of igamma, differentiated term by term.
-    Shapes: floats of any shape, a scalar goes with any; the same. Narrower floats than f32 are computed in f32 and
+    Shapes: floats of any shape (a scalar fits any); the same. Narrower floats than f32 are computed in f32 and
     rounded once.
     Accuracy: f32 1e-5 and f64 2e-14 relative, for 1e-2 <= a <= 2e3 and P from 1e-10 to 1 - 1e-10.
     a <= 0, x < 0 and NaN give NaN; x = 0 and infinities give 0.
@@ -38,7 +38,7 @@ def igamma_grad_a(a: Value, x: Value) -> Value:
 def random_gamma_grad(a: Value, x: Value) -> Value:
     """The derivative with respect to a of a gamma(a) variate of value x: -(dP/da) / (dP/dx) with P = igamma(a, x).
 
-    Shapes: floats of any shape, a scalar goes with any; the same. Narrower floats than f32 are computed in f32 and
+    Shapes: floats of any shape (a scalar fits any); the same. Narrower floats than f32 are computed in f32 and
     rounded once.
     Accuracy: f32 1e-5 and f64 2e-14 relative, for 1e-2 <= a <= 2e3 and P from 1e-10 to 1 - 1e-10.
     a <= 0, x < 0 and NaN give NaN; x = 0 and infinities give 0.

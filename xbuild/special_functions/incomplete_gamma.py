@@ -25,8 +25,8 @@ def igamma(a: Value, x: Value) -> Value:
     """The regularised lower incomplete gamma function P(a, x).
 
     Formula: the integral of t^(a - 1) exp(-t) from 0 to x, divided by gamma(a). It is computed by a power series for
-    x < a, otherwise by a continued fraction or a second series, and by Temme's expansion where a >= 100 is near x.
-    Shapes: floats of any shape, a scalar goes with any; the same. Narrower floats than f32 are computed in f32 and
+    x < a, otherwise by a continued fraction or a second series, or by Temme's expansion if a >= 100 is near x.
+    Shapes: floats of any shape (a scalar fits any); the same. Narrower floats than f32 are computed in f32 and
     rounded once.
     Accuracy: f32 and f64 16 + 4 |log P| ulp. a <= 0, x < 0 and NaN give NaN; x = 0 gives 0, x = inf 1, a = inf 0.
     Raises: not_array; element_type_unsupported; element_type_mismatch.
@@ -45,7 +45,7 @@ def igamma(a: Value, x: Value) -> Value:
 def igammac(a: Value, x: Value) -> Value:
     """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x), with full precision where it is small.
 
-    Shapes: floats of any shape, a scalar goes with any; the same. Narrower floats than f32 are computed in f32 and
+    Shapes: floats of any shape (a scalar fits any); the same. Narrower floats than f32 are computed in f32 and
     rounded once.
     Accuracy: f32 and f64 16 + 4 |log Q| ulp. a <= 0, x < 0 and NaN give NaN; x = 0 gives 1, x = inf 0, a = inf 1.
     Raises: not_array; element_type_unsupported; element_type_mismatch.

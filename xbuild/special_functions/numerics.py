@@ -17,9 +17,7 @@ from ..core.builder import Value
 from ..derived.control_flow import while_
 from ..derived.elementwise import select
 from ..derived.reduction import reduce_all
-from ..derived.support.arguments import dtype_of
-from ..derived.support.extents import like
-from ..derived.support.operands import as_value
+from ..derived.support import as_value, dtype_of, like
 from .dual import Dual, chosen, parts
 
 Number: TypeAlias = Any

@@ -20,10 +20,10 @@ def zeta(x: Value, q: Value) -> Value:
     """The Hurwitz zeta function: the sum of (q + k)^(-x) over k = 0, 1, 2, ...
 
     Formula: ten terms and the Euler-Maclaurin formula; for q < 0, the sums of the terms on both sides of zero.
-    Shapes: floats of any shape, a scalar goes with any; the same. Narrower floats than f32 are computed in f32 and
+    Shapes: floats of any shape (a scalar fits any); the same. Narrower floats than f32 are computed in f32 and
     rounded once.
     Accuracy: f32 and f64 8 ulp for q > 0; for q < 0 8 ulp of the larger of the two sides.
-    x = 1 and the poles q = 0, -1, ... give inf; x < 1, a q < 0 with an x that is no integer, and NaN give NaN.
+    x = 1 and the poles q = 0, -1, ... give inf; x < 1, q < 0 with a non-integer x, and NaN give NaN.
     Raises: not_array; element_type_unsupported; element_type_mismatch.
 
     >>> import xbuild as xb
@@ -78,9 +78,10 @@ def polygamma(n: Value, x: Value) -> Value:
     """The derivative of order n of digamma, for integers n >= 0.
 
     Formula: (-1)^(n + 1) n! zeta(n + 1, x); n = 0 is digamma.
-    Shapes: floats of any shape, a scalar goes with any; the same. Narrower floats than f32 are computed in f32 and
+    Shapes: floats of any shape (a scalar fits any); the same. Narrower floats than f32 are computed in f32 and
     rounded once.
-    Accuracy: f32 and f64 16 ulp where n! is finite in the type, and x > 0. An n < 0 or no integer gives NaN.
+    Accuracy: f32 and f64 16 ulp where n! is finite in the type, and x > 0. An n that is negative or not an integer
+    gives NaN.
     Raises: not_array; element_type_unsupported; element_type_mismatch.
 
     >>> import xbuild as xb

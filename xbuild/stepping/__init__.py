@@ -1,4 +1,4 @@
-"""The stepper: a prompt in the terminal that moves through a kept run, forward and back."""
+"""The stepper: a prompt in the terminal that moves through a recorded run, forward and back."""
 
 from .shell import Shell
 

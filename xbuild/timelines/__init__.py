@@ -1,9 +1,9 @@
-"""Time lines: what each device would do when on a machine, by rooflines and the alpha-beta model of links."""
+"""Timelines: when each device would do what on a machine, by rooflines and the alpha-beta model of links."""
 
 from .building import timeline as timeline
+from .machines import MACHINES as MACHINES
 from .machines import Link as Link
 from .machines import Machine as Machine
-from .presets import MACHINES as MACHINES
-from .presets import machine as machine
+from .machines import machine as machine
 from .record import ClassTimes as ClassTimes
 from .record import Timeline as Timeline

@@ -1,4 +1,4 @@
-"""Collectives of a replicated computation; without groups they take all replicas of the enclosing replicate."""
+"""Collectives of a replicated computation; without groups they span all replicas of the enclosing replicate."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from shape_inference import Shape, s32
 from .. import derived, ops
 from ..core.builder import Value, stands_for
 from . import raw_ops
-from .support.arguments import integer
-from .support.context import current
-from .support.refusals import refuse
+from .arguments import read_integer, refuse
+from .context import current
 
 __all__ = [
     "all_to_all", "collective_permute", "cross_replica_concat", "cross_replica_mean", "cross_replica_sum",
@@ -22,7 +21,7 @@ _log = logging.getLogger("xbuild.tpu")
 
 
 def number_of_shards(what: str) -> int:
-    """The replicas of the enclosing replicate; 1 with a warning in the log where there is none, as TensorFlow does."""
+    """The number of replicas of the enclosing replicate; without one, 1 and a warning in the log, as in TensorFlow."""
     tracing = current()
     if tracing is not None:
         return tracing.num_replicas
@@ -30,15 +29,15 @@ def number_of_shards(what: str) -> int:
     return 1
 
 
-def everyone(what: str) -> list[list[int]]:
+def group_of_all(what: str) -> list[list[int]]:
     """One group of all replicas."""
     return [[*range(number_of_shards(what))]]
 
 
 def cross_replica_sum(x: Any, group_assignment: Any = None, name: str | None = None) -> Value:
-    """The sum of `x` over the replicas of each group; over all replicas where no groups are given.
+    """The sum of `x` over the replicas of each group, or over all replicas without groups.
 
-    Outside of a computation that `xb.tpu` traces, one replica is assumed, and the log says so.
+    Outside of a computation that `xb.tpu` traces, it assumes one replica and logs a warning.
     Raises: as xb.tpu.raw_ops.CrossReplicaSum.
 
     >>> import xbuild as xb
@@ -47,7 +46,7 @@ def cross_replica_sum(x: Any, group_assignment: Any = None, name: str | None = N
 
     Source: tf.compat.v1.tpu.cross_replica_sum.
     """
-    groups = everyone("cross_replica_sum") if group_assignment is None else group_assignment
+    groups = group_of_all("cross_replica_sum") if group_assignment is None else group_assignment
     return raw_ops.cross_replica_sum(input=x, group_assignment=groups, name=name)
 
 
@@ -59,7 +58,7 @@ def all_to_all(
     group_assignment: Any = None,
     name: str | None = None,
 ) -> Value:
-    """Exchange pieces of `x` with the replicas of the group; of all replicas where no groups are given.
+    """Exchange pieces of `x` with the replicas of the group, or with all replicas without groups.
 
     Raises: as xb.tpu.raw_ops.AllToAll.
 
@@ -73,7 +72,7 @@ def all_to_all(
     """
     return raw_ops.all_to_all(
         input=x,
-        group_assignment=everyone("all_to_all") if group_assignment is None else group_assignment,
+        group_assignment=group_of_all("all_to_all") if group_assignment is None else group_assignment,
         concat_dimension=concat_dimension,
         split_dimension=split_dimension,
         split_count=split_count,
@@ -82,7 +81,7 @@ def all_to_all(
 
 
 def collective_permute(x: Any, source_target_pairs: Any, name: str | None = None) -> Value:
-    """The `x` of the replica that names this one as its target; zeros where none does.
+    """The `x` of the replica that has this one as its target; zeros if none does.
 
     Raises: as xb.tpu.raw_ops.CollectivePermute.
 
@@ -97,9 +96,9 @@ def collective_permute(x: Any, source_target_pairs: Any, name: str | None = None
 
 
 def cross_replica_mean(x: Any, num_shards_per_group: int | None = None, name: str | None = None) -> Value:
-    """The mean of `x` over runs of `num_shards_per_group` replicas that follow each other; over all without a number.
+    """The mean of `x` over consecutive groups of `num_shards_per_group` replicas, or over all replicas.
 
-    Raises divisibility where the groups do not divide the replicas, non_positive, and as xb.tpu.cross_replica_sum.
+    Raises divisibility if the group size does not divide the replicas, non_positive, and as xb.tpu.cross_replica_sum.
 
     >>> import xbuild as xb
     >>> pairs = lambda x: xb.tpu.cross_replica_mean(x, 2)
@@ -109,26 +108,30 @@ def cross_replica_mean(x: Any, num_shards_per_group: int | None = None, name: st
     Source: tensorflow models, tpu_utils.cross_replica_mean.
     """
     count = number_of_shards("cross_replica_mean")
-    given = count if num_shards_per_group is None else num_shards_per_group
-    size = integer("cross_replica_mean: num_shards_per_group", given)
+    requested = count if num_shards_per_group is None else num_shards_per_group
+    size = read_integer("cross_replica_mean: num_shards_per_group", requested)
     if size < 1:
-        refuse("non_positive", f"cross_replica_mean: num_shards_per_group is {size}, and at least 1 is wanted")
+        refuse("non_positive", f"cross_replica_mean: num_shards_per_group is {size}, but must be at least 1")
     if count % size:
-        refuse("divisibility", f"cross_replica_mean: {count} replicas cannot be grouped by {size}", _divisors(count))
+        refuse(
+            "divisibility",
+            f"cross_replica_mean: {count} replicas cannot be divided into groups of {size}",
+            _list_divisors(count),
+        )
     groups = [[*range(start, start + size)] for start in range(0, count, size)]
     total = raw_ops.cross_replica_sum(input=x, group_assignment=groups)
     return derived.divide(total, size, name=name)
 
 
-def _divisors(count: int) -> str:
-    found = [size for size in range(1, count + 1) if count % size == 0]
-    return f"num_shards_per_group may be {', '.join(map(str, found))}"
+def _list_divisors(count: int) -> str:
+    divisors = [size for size in range(1, count + 1) if count % size == 0]
+    return f"num_shards_per_group may be {', '.join(map(str, divisors))}"
 
 
 def cross_replica_concat(x: Any, name: str | None = None) -> Value:
-    """The values of all replicas joined along dimension 0, in the order of the replicas.
+    """The values of all replicas concatenated along dimension 0, in the order of the replicas.
 
-    Each replica puts its own into zeros, and the sum over the replicas is taken: of the types that can be summed.
+    Each replica writes its value into zeros, and the replicas are summed; so the element type must be summable.
     Raises rank_too_small for a scalar, and as xb.tpu.cross_replica_sum.
 
     >>> import numpy as np
@@ -141,8 +144,12 @@ def cross_replica_concat(x: Any, name: str | None = None) -> Value:
     value, count = stands_for(x), number_of_shards("cross_replica_concat")
     shape = value.shape if isinstance(value, Value) else None
     if isinstance(shape, Shape) and shape.rank == 0:
-        refuse("rank_too_small", f"cross_replica_concat: {shape} has no dimension 0 to join", "xb.reshape(x, [1])")
-    if not isinstance(shape, Shape):  # the sum refuses what is no array
+        refuse(
+            "rank_too_small",
+            f"cross_replica_concat: {shape} has no dimension 0 to concatenate along",
+            "xb.reshape(x, [1])",
+        )
+    if not isinstance(shape, Shape):  # the sum refuses anything but an array
         return cross_replica_sum(x)
     zeros = derived.broadcast(derived.constant(value.builder, 0, shape.dtype), (count, *shape.dims))
     number = derived.convert(ops.replica_id(value.builder), s32)

@@ -1,4 +1,4 @@
-"""shard and batch_parallel: arrays cut for the replicas, and the results joined again."""
+"""shard and batch_parallel: inputs split over the replicas, and results joined again."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from . import structures
+from .arguments import TpuTypeError, as_array, is_shape, read_integer, read_integers, refuse, shape_of
+from .context import Operation
 from .infeed import InfeedQueue
-from .program import Program
-from .programs import with_program
-from .replication import XLAOptions, _replicated
-from .support import structures
-from .support.arguments import integer, integers
-from .support.arrays import as_array, is_shape, shape_of
-from .support.context import Operation
-from .support.refusals import TpuTypeError, refuse
+from .replication import TpuProgram, XLAOptions, _build_program, with_program
 
 
 def _shard(
@@ -30,16 +26,16 @@ def _shard(
     name: str | None = None,
     xla_options: XLAOptions | None = None,
     **options: Any,
-) -> Program:
-    """Cut each input in `num_shards` equal parts, run the computation on each, and join the results.
+) -> TpuProgram:
+    """Split each input into `num_shards` equal parts, run the computation on each, and join the results.
 
-    Axes default to 0. Results that are scalars are stacked to a vector; `outputs_from_all_shards` False gives that of
-    shard 0. Gives a list of the results, or the structure that the computation returned; `[Operation]` without any.
-    `shard.program(...)` takes the same arguments and gives the program without running it.
-    Raises, in this order: non_positive for num_shards; invalid_operand (TypeError) for inputs that are no list;
+    Axes default to 0. Scalar results are stacked to a vector; with `outputs_from_all_shards` False, only the result of
+    shard 0 is returned. Returns a list of the results, or the structure that the computation returned; `[Operation]` if
+    it returned none. `shard.program(...)` takes the same arguments and returns the program without running it.
+    Raises, in this order: non_positive for num_shards; invalid_operand (TypeError) for inputs that are not a list;
     attribute_length_mismatch for input_shard_axes; dimension_out_of_range; divisibility; as xb.tpu.replicate;
-    attribute_length_mismatch for output_shard_axes and outputs_from_all_shards; invalid_attribute (TypeError) where
-    these hold something else than integers and bools.
+    attribute_length_mismatch for output_shard_axes and outputs_from_all_shards; invalid_attribute (TypeError) if
+    these are not integers and bools.
 
     >>> import xbuild as xb
     >>> xb.tpu.shard(lambda x: x * 2, [[[0, 1], [2, 3]]], num_shards=2, output_shard_axes=[1])[0].tolist()
@@ -47,26 +43,30 @@ def _shard(
 
     Source: tf.compat.v1.tpu.shard.
     """
-    num_shards = integer("num_shards", num_shards)
+    num_shards = read_integer("num_shards", num_shards)
     if num_shards <= 0:
-        refuse("non_positive", f"num_shards must be a positive integer. Received {num_shards}", "1 shard is the whole")
+        refuse(
+            "non_positive",
+            f"num_shards must be a positive integer. Received {num_shards}",
+            "num_shards=1 runs the computation on the entire inputs",
+        )
     _check_list(inputs)
     count = 0 if inputs is None else len(inputs)
-    axes = _listed("input_shard_axes", input_shard_axes, count, "inputs")
-    program = _replicated(
+    axes = _read_axes("input_shard_axes", input_shard_axes, count, "inputs")
+    program = _build_program(
         computation,
         inputs,
         infeed_queue,
         device_assignment,
         name,
         xla_options=xla_options,
-        prepare=lambda given: _cut(given, axes, num_shards),
-        finish=lambda results: _joined(results, results_axes, flags),
+        prepare=lambda given: _split_inputs(given, axes, num_shards),
+        finish=lambda results: _join_outputs(results, results_axes, flags),
         **options,
     )
-    outputs = _outputs(program.traced.results)
-    results_axes = _listed("output_shard_axes", output_shard_axes, outputs, "outputs") if outputs else []
-    flags = _flags(outputs_from_all_shards, outputs) if outputs else []
+    outputs = _count_outputs(program.traced.results)
+    results_axes = _read_axes("output_shard_axes", output_shard_axes, outputs, "outputs") if outputs else []
+    flags = _read_flags(outputs_from_all_shards, outputs) if outputs else []
     return program
 
 
@@ -79,7 +79,7 @@ def _batch_parallel(
     name: str | None = None,
     xla_options: XLAOptions | None = None,
     **options: Any,
-) -> Program:
+) -> TpuProgram:
     """`shard` along the first axis of every input and result.
 
     Raises: as xb.tpu.shard.
@@ -107,60 +107,62 @@ def _check_list(inputs: Any) -> None:
         refuse(
             "invalid_operand",
             f"tpu.shard()'s inputs must be a list of Tensors or None. Received {type(inputs)}",
-            "a list of whole arrays, which are cut: [x, y]",
+            "pass a list of entire arrays, which shard splits: [x, y]",
             error=TpuTypeError,
         )
 
 
-def _listed(what: str, given: Sequence[int] | None, count: int, of: str) -> list[int]:
+def _read_axes(what: str, given: Sequence[int] | None, count: int, of: str) -> list[int]:
     if given is None:
         return [0] * count
-    found = integers(what, structures.flatten(given))
-    if len(found) != count:
+    axes = read_integers(what, structures.flatten(given))
+    if len(axes) != count:
         refuse(
             "attribute_length_mismatch",
-            f"Length of {what} must be equal to the number of {of}. Received {count} {of} and {len(found)} {what}.",
+            f"Length of {what} must be equal to the number of {of}. Received {count} {of} and {len(axes)} {what}.",
         )
-    return found
+    return axes
 
 
-def _flags(given: bool | Sequence[bool], count: int) -> list[bool]:
-    found = [given] * count if isinstance(given, bool) else structures.flatten(given)
-    if len(found) != count:
+def _read_flags(given: bool | Sequence[bool], count: int) -> list[bool]:
+    flags = [given] * count if isinstance(given, bool) else structures.flatten(given)
+    if len(flags) != count:
         refuse(
             "attribute_length_mismatch",
             "Length of outputs_from_all_shards must be equal to the number of outputs. "
-            f"Received {count} outputs and {len(found)} outputs_from_all_shards.",
+            f"Received {count} outputs and {len(flags)} outputs_from_all_shards.",
         )
-    for number, flag in enumerate(found):
+    for number, flag in enumerate(flags):
         if not isinstance(flag, int | np.bool_):
             refuse(
                 "invalid_attribute",
-                f"outputs_from_all_shards has {flag!r} for output {number}, and True or False is wanted",
+                f"outputs_from_all_shards: expected True or False for output {number}, got {flag!r}",
                 error=TpuTypeError,
             )
-    return found
+    return flags
 
 
-def _cut(given: Any, axes: list[int], num_shards: int) -> list[list[Any]]:
-    _check_list(given)
-    if given is not None and len(given) != len(axes):
-        refuse("argument_mismatch", f"{len(axes)} inputs were given before, and {len(given)} are now")
-    columns = [_parts(n, each, axis, num_shards) for n, (each, axis) in enumerate(zip(given or [], axes, strict=True))]
+def _split_inputs(inputs: Any, axes: list[int], num_shards: int) -> list[list[Any]]:
+    _check_list(inputs)
+    if inputs is not None and len(inputs) != len(axes):
+        refuse("argument_mismatch", f"the program was built for {len(axes)} inputs, got {len(inputs)}")
+    columns = [
+        _split_input(n, array, axis, num_shards) for n, (array, axis) in enumerate(zip(inputs or [], axes, strict=True))
+    ]
     return [[column[replica] for column in columns] for replica in range(num_shards)]
 
 
-def _parts(number: int, given: Any, axis: int, num_shards: int) -> Sequence[Any]:
-    """Equal parts of an input along an axis, each an array of its own; of a shape, its parts' shape."""
+def _split_input(number: int, given: Any, axis: int, num_shards: int) -> Sequence[Any]:
+    """Equal parts of an input along an axis, each its own array; for a shape, the shapes of the parts."""
     array = given if is_shape(given) else as_array(given, f"input {number}")
     shape = shape_of(array)
     if not -shape.rank <= axis < shape.rank:
         refuse(
             "dimension_out_of_range",
-            f"input {number} is {shape}, which has no axis {axis} (its entry of input_shard_axes) to be cut along",
+            f"input {number} is {shape}, which has no axis {axis} (its entry of input_shard_axes) to split along",
             f"its axes are 0..{shape.rank - 1}"
             if shape.rank
-            else "what is not cut is closed over by the function, and whole on every shard",
+            else "let the function close over arrays that are not split; every shard then has all of them",
         )
     size = shape.dims[axis]
     if size % num_shards:
@@ -168,7 +170,7 @@ def _parts(number: int, given: Any, axis: int, num_shards: int) -> Sequence[Any]
             "divisibility",
             f"Dimension size must be evenly divisible by {num_shards} but is {size} "
             f"(dimension {axis} of input {number}, {shape})",
-            "input_shard_axes names another dimension; an array that is closed over is whole on every shard",
+            "choose a different dimension with input_shard_axes, or close over the array: every shard has all of it",
         )
     if is_shape(given):
         dims = [*shape.dims]
@@ -177,20 +179,20 @@ def _parts(number: int, given: Any, axis: int, num_shards: int) -> Sequence[Any]
     return np.split(array, num_shards, axis)
 
 
-def _outputs(results: Any) -> int:
-    """How many results there are, None among them counted."""
+def _count_outputs(results: Any) -> int:
+    """The number of results, including None."""
     return 0 if results.form is None else len(structures.flatten(results.form))
 
 
-def _joined(results: list[Any], axes: list[int], flags: list[bool]) -> Any:
+def _join_outputs(results: list[Any], axes: list[int], flags: list[bool]) -> Any:
     if isinstance(results[0], Operation):
         return [results[0]]
     columns = zip(*map(structures.flatten, results), strict=True)
-    found = [_join(n, *each) for n, each in enumerate(zip(columns, axes, flags, strict=True))]
-    return structures.packed(results[0], found)
+    outputs = [_join_output(n, *column) for n, column in enumerate(zip(columns, axes, flags, strict=True))]
+    return structures.pack(results[0], outputs)
 
 
-def _join(number: int, parts: Sequence[Any], axis: int, from_all: bool) -> Any:
+def _join_output(number: int, parts: Sequence[Any], axis: int, from_all: bool) -> Any:
     first = parts[0]
     if first is None or not from_all:
         return first
@@ -199,7 +201,7 @@ def _join(number: int, parts: Sequence[Any], axis: int, from_all: bool) -> Any:
     if not -first.ndim <= axis < first.ndim:
         refuse(
             "dimension_out_of_range",
-            f"output {number} is of extents {list(first.shape)} on each shard, which has no axis {axis} "
+            f"output {number} has shape {list(first.shape)} on each shard, without an axis {axis} "
             "(its entry of output_shard_axes)",
             f"its axes are 0..{first.ndim - 1}",
         )

@@ -1,21 +1,227 @@
-"""The simulated TPU system: a record of what was initialized, which replicate is checked against."""
+"""The simulated TPU system: its mesh of chips and cores, and which core runs which replica.
+
+Sections:
+
+    The mesh of chips and cores
+    The simulated TPU system
+"""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
-from attrs import frozen
+import numpy as np
+from attrs import field, frozen
 
-from .support.context import Operation, current
-from .support.refusals import refuse
-from .topology import DeviceAssignment, Topology, core_array
+from .arguments import TpuTypeError, read_integer, read_integers, refuse
+from .context import Operation, current
+
+# ----------------------------------------------------------------------------
+# The mesh of chips and cores
+#
+# And which core runs which part of which replica.
+
+DEFAULT_MESH = (2, 2, 1, 2)
+
+
+def _read_mesh(given: Sequence[int]) -> tuple[int, ...]:
+    return tuple(read_integers("`mesh_shape`", given))
+
+
+@frozen
+class Topology:
+    """A mesh of chips, each with cores: `mesh_shape` is [x, y, z, core].
+
+    Raises invalid_attribute unless the mesh has four extents of 1 or more.
+
+    >>> import xbuild as xb
+    >>> xb.tpu.Topology([2, 2, 1, 2]).num_cores
+    8
+
+    Source: tensorflow/python/tpu/topology.py.
+    """
+
+    mesh_shape: tuple[int, ...] = field(default=DEFAULT_MESH, converter=_read_mesh)
+
+    def __attrs_post_init__(self) -> None:
+        if len(self.mesh_shape) != 4 or min(self.mesh_shape) < 1:
+            refuse("invalid_attribute", f"`mesh_shape` must be a sequence of 4 positive entries; got {self.mesh_shape}")
+
+    @property
+    def mesh_rank(self) -> int:
+        """The number of extents of the mesh."""
+        return len(self.mesh_shape)
+
+    @property
+    def num_cores(self) -> int:
+        """The number of cores of all chips."""
+        return int(np.prod(self.mesh_shape))
+
+    @property
+    def device_coordinates(self) -> np.ndarray[Any, Any]:
+        """[1 task, cores, 4]: the coordinates of each core, with the cores of a chip in sequence."""
+        x, y, z, cores = self.mesh_shape
+        coordinates = [(i, j, k, c) for k, j, i, c in itertools.product(range(z), range(y), range(x), range(cores))]
+        return np.array(coordinates, np.int32)[np.newaxis]
+
+
+def read_cores(given: Any) -> np.ndarray[Any, Any]:
+    """Read the coordinates of cores as an array of integers."""
+    try:
+        cores = np.asarray(given)
+    except ValueError:
+        cores = np.asarray("ragged")
+    if cores.size and cores.dtype.kind not in "iu":
+        refuse(
+            "invalid_attribute",
+            f"device_assignment: expected an array [replicas, cores, 4] of integers, got {given!r}",
+            "xb.tpu.device_assignment(topology, num_replicas=...) returns one",
+            error=TpuTypeError,
+        )
+    return cores.astype(np.int32)
+
+
+@frozen(eq=False)
+class DeviceAssignment:
+    """Which core of the mesh is logical core c of replica r: `core_assignment` is [replicas, cores, mesh_rank].
+
+    Raises rank_mismatch, and invalid_attribute if a core is not in the mesh or is assigned twice.
+
+    >>> import xbuild as xb
+    >>> assignment = xb.tpu.device_assignment(xb.tpu.Topology(), num_replicas=2)
+    >>> assignment.coordinates(1, 0)
+    (0, 0, 0, 1)
+
+    Source: tensorflow/python/tpu/device_assignment.py.
+    """
+
+    topology: Topology
+    core_assignment: np.ndarray[Any, Any] = field(converter=read_cores)
+
+    def __attrs_post_init__(self) -> None:
+        cores, mesh = self.core_assignment, self.topology.mesh_shape
+        if cores.ndim != 3 or cores.shape[2] != len(mesh):
+            refuse(
+                "rank_mismatch",
+                f"core_assignment must have shape [replicas, cores, {len(mesh)}], but has {list(cores.shape)}",
+            )
+        places = [tuple(place) for place in cores.reshape(-1, len(mesh)).tolist()]
+        for place in places:
+            if any(not 0 <= at < size for at, size in zip(place, mesh, strict=True)):
+                refuse("invalid_attribute", f"core {place} is not in the mesh {list(mesh)}")
+        if len(set(places)) < len(places):
+            twice = next(place for place in places if places.count(place) > 1)
+            refuse("invalid_attribute", f"core {twice} is assigned twice")
+
+    @property
+    def num_replicas(self) -> int:
+        """The number of replicas."""
+        return int(self.core_assignment.shape[0])
+
+    @property
+    def num_cores_per_replica(self) -> int:
+        """The number of cores that run one replica."""
+        return int(self.core_assignment.shape[1])
+
+    def coordinates(self, replica: int, logical_core: int) -> tuple[int, ...]:
+        """The coordinates of a logical core of a replica in the mesh."""
+        return tuple(self.core_assignment[replica, logical_core].tolist())
+
+    def tpu_ordinal(self, replica: int = 0, logical_core: int = 0) -> int:
+        """The number of the core on its host."""
+        places = [tuple(place) for place in self.topology.device_coordinates[0].tolist()]
+        return places.index(self.coordinates(replica, logical_core))
+
+    def tpu_device(self, replica: int = 0, logical_core: int = 0, job: str | None = None) -> str:
+        """The name of the core."""
+        where = "" if job is None else f"/job:{job}"
+        return f"{where}/task:0/device:TPU:{self.tpu_ordinal(replica, logical_core)}"
+
+    def host_device(self, replica: int = 0, logical_core: int = 0, job: str | None = None) -> str:
+        """The name of the host of the core."""
+        return f"{'' if job is None else f'/job:{job}'}/task:0/device:CPU:0"
+
+    def __str__(self) -> str:
+        """The placement, one line per core."""
+        rows = itertools.product(range(self.num_replicas), range(self.num_cores_per_replica))
+        return "\n".join(
+            f"replica {r} core {c}  {list(self.coordinates(r, c))}  {self.tpu_device(r, c)}" for r, c in rows
+        )
+
+
+def device_assignment(
+    topology: Topology,
+    computation_shape: Sequence[int] | None = None,
+    computation_stride: Sequence[int] | None = None,
+    num_replicas: int = 1,
+) -> DeviceAssignment:
+    """Place replicas in the mesh, each on a block of `computation_shape` cores that are `computation_stride` apart.
+
+    Raises attribute_length_mismatch; non_positive; replica_out_of_range if the mesh has no room for the replicas.
+
+    >>> import xbuild as xb
+    >>> print(xb.tpu.device_assignment(xb.tpu.Topology([1, 1, 1, 2]), computation_shape=[1, 1, 1, 2]))
+    replica 0 core 0  [0, 0, 0, 0]  /task:0/device:TPU:0
+    replica 0 core 1  [0, 0, 0, 1]  /task:0/device:TPU:1
+
+    Source: tf.compat.v1.tpu.experimental.DeviceAssignment, build.
+    """
+    if not isinstance(topology, Topology):
+        refuse(
+            "invalid_operand", f"device_assignment: expected an xb.tpu.Topology, got {topology!r}", error=TpuTypeError
+        )
+    mesh, rank, num_replicas = topology.mesh_shape, topology.mesh_rank, read_integer("num_replicas", num_replicas)
+    shape = (1,) * rank if computation_shape is None else tuple(read_integers("`computation_shape`", computation_shape))
+    stride = (
+        (1,) * rank if computation_stride is None else tuple(read_integers("`computation_stride`", computation_stride))
+    )
+    for what, extents in (("computation_shape", shape), ("computation_stride", stride)):
+        if len(extents) != rank:
+            refuse(
+                "attribute_length_mismatch",
+                f"`{what}` must have {rank} entries, one for each extent of {list(mesh)}; got {extents}",
+            )
+        if min(extents) < 1:
+            refuse("non_positive", f"`{what}` must be positive; got {list(extents)}")
+    blocks = [n // (size * step) for n, size, step in zip(mesh, shape, stride, strict=True)]
+    most = int(np.prod(blocks)) * int(np.prod(stride))
+    if not 1 <= num_replicas <= most:
+        refuse(
+            "replica_out_of_range",
+            f"requested {num_replicas} replicas, but only {most} replicas of {list(shape)} cores fit {list(mesh)}",
+        )
+    origins = [_block_starts(n, size, step) for n, size, step in zip(mesh, shape, stride, strict=True)]
+    inner = [range(0, size * step, step) for size, step in zip(shape, stride, strict=True)]
+    places = itertools.islice(_places(origins), num_replicas)
+    return DeviceAssignment(
+        topology, [[[*map(sum, zip(at, by, strict=True))] for by in _places(inner)] for at in places]
+    )
+
+
+def _block_starts(extent: int, size: int, stride: int) -> list[int]:
+    """The start of each block along one dimension."""
+    return [block + offset for block in range(0, extent - size * stride + 1, size * stride) for offset in range(stride)]
+
+
+def _places(axes: Sequence[Sequence[int]]) -> Any:
+    """All coordinates, with the core fastest, then x, y, z."""
+    x, y, z, core = axes
+    return ((i, j, k, c) for k, j, i, c in itertools.product(z, y, x, core))
+
+
+# ----------------------------------------------------------------------------
+# The simulated TPU system
+#
+# A record of the initialized system; replicate checks its replicas against it.
 
 _CANCELLATION = {None: 0, True: 1, False: 2}
 
 
 @frozen(eq=False)
 class System:
-    """A system that was initialized: the op and the device of TensorFlow's graph, the mesh, and what was asked for."""
+    """An initialized system: the op and device of TensorFlow's graph, the mesh, and the options."""
 
     device: str
     topology: Topology
@@ -26,18 +232,18 @@ class System:
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """The operations of TensorFlow's graph, in order: with an embedding configuration two more."""
+        """The operations of TensorFlow's graph, in order; an embedding configuration adds two."""
         embedding = ("ConfigureTPUEmbedding", "tpu_init_identity") if self.embedding_config is not None else ()
         return (self.op, *embedding)
 
     def __str__(self) -> str:
-        """The mesh and every core, a line each."""
+        """The mesh and every core, one line each."""
         cores = [f"  core {n}  {place}" for n, place in enumerate(self.topology.device_coordinates[0].tolist())]
         return "\n".join([f"{self.op} on {self.device}: mesh {list(self.topology.mesh_shape)}", *cores])
 
 
 class _Systems:
-    """The system that is initialized, if one is."""
+    """The initialized system, if there is one."""
 
     running: System | None = None
 
@@ -54,9 +260,9 @@ def initialize_system(
     *,
     topology: Topology | None = None,
 ) -> System:
-    """Initialize the simulated system; gives its record. `topology`: its mesh, of 8 cores where none is given.
+    """Initialize the simulated system and return its record. `topology` is its mesh; the default has 8 cores.
 
-    From here on replicas must fit its cores. Without a system any number of replicas runs.
+    From then on replicas must fit its cores. Without a system, any number of replicas runs.
     Raises nested_replicate inside of a computation.
 
     >>> import xbuild as xb
@@ -70,11 +276,11 @@ def initialize_system(
 
     Source: tf.compat.v1.tpu.initialize_system.
     """
-    _outside("initialize_system")
+    _check_outside("initialize_system")
     if tpu_cancellation_closes_chips not in (None, True, False):
         refuse(
             "invalid_attribute",
-            f"tpu_cancellation_closes_chips is {tpu_cancellation_closes_chips!r}: None, True or False",
+            f"tpu_cancellation_closes_chips: expected None, True or False, got {tpu_cancellation_closes_chips!r}",
         )
     _Systems.running = System(
         _device(job),
@@ -87,7 +293,7 @@ def initialize_system(
 
 
 def shutdown_system(job: str | None = None) -> Operation:
-    """Shut the simulated system down; without one nothing happens.
+    """Shut down the simulated system; does nothing without one.
 
     Raises nested_replicate inside of a computation.
 
@@ -97,20 +303,20 @@ def shutdown_system(job: str | None = None) -> Operation:
 
     Source: tf.compat.v1.tpu.shutdown_system.
     """
-    _outside("shutdown_system")
+    _check_outside("shutdown_system")
     _Systems.running = None
     return Operation(f"ShutdownDistributedTPU on {_device(job)}")
 
 
-def _outside(what: str) -> None:
+def _check_outside(what: str) -> None:
     if current() is not None:
         refuse(
-            "nested_replicate", f"{what} is called inside of a computation that is being traced", "call it around it"
+            "nested_replicate", f"{what} is called inside a computation being traced", "call it outside the computation"
         )
 
 
 def system() -> System | None:
-    """The system that is initialized, or None.
+    """The initialized system, or None.
 
     >>> import xbuild as xb
     >>> xb.tpu.system() is None
@@ -119,45 +325,46 @@ def system() -> System | None:
     return _Systems.running
 
 
-def placed(num_replicas: int, given: Any) -> DeviceAssignment | None:
-    """The assignment of devices as a record, checked against the replicas and the system."""
+def assign_devices(num_replicas: int, given: Any) -> DeviceAssignment | None:
+    """Read a device assignment and check it against the replicas and the system."""
     running = _Systems.running
     if given is None:
         if running is not None and num_replicas not in (1, running.topology.num_cores):
             refuse(
                 "replica_out_of_range",
-                f"{num_replicas} replicas on a system of {running.topology.num_cores} cores: they are placed by "
-                "themselves where there is one replica, or one for each core",
+                f"{num_replicas} replicas on a system of {running.topology.num_cores} cores: only one replica, or one "
+                "for each core, is placed automatically",
                 f"device_assignment=xb.tpu.device_assignment(xb.tpu.system().topology, num_replicas={num_replicas})",
             )
         return None
     topology = running.topology if running is not None else None
-    found = given if isinstance(given, DeviceAssignment) else _of_array(given, topology)
-    if topology is not None and found.topology != topology:
-        refuse("invalid_attribute", f"device_assignment is of {found.topology}, and the system has {topology}")
-    if found.num_replicas != num_replicas:
+    assignment = given if isinstance(given, DeviceAssignment) else _assign_array(given, topology)
+    if topology is not None and assignment.topology != topology:
+        refuse("invalid_attribute", f"device_assignment is for {assignment.topology}, but the system has {topology}")
+    if assignment.num_replicas != num_replicas:
         refuse(
             "shape_mismatch",
-            f"device_assignment places {found.num_replicas} replicas, and the inputs are of {num_replicas}",
+            f"device_assignment places {assignment.num_replicas} replicas, but there are inputs for {num_replicas}",
             f"xb.tpu.device_assignment(topology, num_replicas={num_replicas})",
         )
-    return found
+    return assignment
 
 
-def _of_array(given: Any, topology: Topology | None) -> DeviceAssignment:
-    """An array [replicas, cores, 4]; without a system, in the smallest mesh that holds it."""
+def _assign_array(given: Any, topology: Topology | None) -> DeviceAssignment:
+    """An assignment from an array [replicas, cores, 4]; without a system, in the smallest mesh that fits."""
     if topology is None:
-        topology = _smallest(given)
+        topology = _smallest_mesh(given)
     return DeviceAssignment(topology, given)
 
 
-def _smallest(given: Any) -> Topology:
-    array = core_array(given)
+def _smallest_mesh(given: Any) -> Topology:
+    array = read_cores(given)
     if array.ndim != 3 or array.shape[2] != 4 or not array.size:
         refuse(
-            "rank_mismatch", f"device_assignment must be [replicas, cores per replica, 4], and is {list(array.shape)}"
+            "rank_mismatch",
+            f"device_assignment must have shape [replicas, cores, 4], but has {list(array.shape)}",
         )
     if array.min() < 0:
         place = next(place for place in array.reshape(-1, 4).tolist() if min(place) < 0)
-        refuse("invalid_attribute", f"device_assignment has the core {place}, and coordinates are 0 or more")
+        refuse("invalid_attribute", f"device_assignment has core {place}, but coordinates must be 0 or more")
     return Topology((array.reshape(-1, 4).max(axis=0) + 1).tolist())

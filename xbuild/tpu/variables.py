@@ -1,35 +1,50 @@
-"""Variables: state that each replica keeps from run to run, read and assigned while a computation is traced."""
+"""Variables: state that each replica keeps between runs, and the scopes that name them.
+
+Sections:
+
+    Variables
+    The store of variables and scopes of names
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, frozen
 
 from shape_inference import PrimitiveType, Shape, bf16, f32, primitive_type
 
 from .. import derived, ops
 from ..core.builder import Value
+from ..core.context import assigned
+from ..core.context import scope as op_scope
 from ..core.identifiers import nearest
+from ..core.numpy_protocols import Protocols
 from ..core.operators import Operators
-from ..core.protocols import Protocols
-from ..derived.support.operands import as_value
-from .support.arrays import as_array
-from .support.context import Operation, Tracing, current, needed
-from .support.refusals import refuse
+from ..derived.support import as_value
+from .arguments import as_array, read_element_type, read_extents, refuse
+from .context import Operation, Tracing, current, require_tracing
+
+# ----------------------------------------------------------------------------
+# Variables
+#
+# State that each replica keeps between runs; it is read and assigned while a computation is traced.
 
 Initializer: TypeAlias = Callable[..., Any]
 
 
 @define(eq=False, repr=False, slots=False)
 class Variable(Operators, Protocols):
-    """State of each replica. In a computation it stands for its value there; `values` has an array for each replica.
+    """State of each replica. Inside a computation it acts as its value; `values` has an array for each replica.
 
-    Made of an initial value, which every replica begins with. `trainable`: optimizers change it.
-    Raises invalid_operand for an initial value that is no array, element_type_mismatch where `dtype` cannot hold it.
+    Every replica starts with the initial value. Optimizers change a variable that is `trainable`.
+    Raises invalid_operand for an initial value that is not an array, element_type_mismatch if `dtype` cannot hold it.
 
     >>> import xbuild as xb
     >>> count = xb.tpu.Variable(0, name="count")
@@ -64,16 +79,16 @@ class Variable(Operators, Protocols):
         return self.value()
 
     def value(self) -> Value:
-        """The value at this point of the computation that is being traced.
+        """The value at this point of the computation being traced.
 
-        Raises no_builder outside of one: `values` and `numpy` are the arrays.
+        Raises no_builder outside of one; use `values` or `numpy` for the arrays.
         """
-        return read_in(needed(f"the value of {self.name}"), self)
+        return read_variable(require_tracing(f"the value of {self.name}"), self)
 
     read_value = value
 
     def numpy(self, replica: int = 0) -> np.ndarray[Any, Any]:
-        """The array of one replica; all replicas have the same where only one has been made yet.
+        """The array of one replica; before the first run all replicas share one.
 
         >>> import xbuild as xb
         >>> xb.tpu.Variable([1.0, 2.0]).numpy()
@@ -82,7 +97,7 @@ class Variable(Operators, Protocols):
         return self.values[replica if len(self.values) > 1 else 0]
 
     def assign(self, value: Any) -> Operation:
-        """Give the variable another value on each replica, from here on."""
+        """Assign a new value to the variable on each replica."""
         return assign(self, value)
 
     def assign_add(self, value: Any) -> Operation:
@@ -94,9 +109,9 @@ class Variable(Operators, Protocols):
         return assign_sub(self, value)
 
     def load(self, value: Any) -> None:
-        """Give every replica this array, outside of computations.
+        """Set the variable to this array on every replica, outside of computations.
 
-        Raises shape_mismatch for an array of another shape.
+        Raises shape_mismatch for an array of a different shape.
 
         >>> import xbuild as xb
         >>> w = xb.tpu.Variable([1.0, 2.0])
@@ -106,25 +121,25 @@ class Variable(Operators, Protocols):
         """
         array = as_array(value, f"the value of {self.name}").astype(self.shape.dtype.dtype)
         if array.shape != self.shape.dims:
-            refuse("shape_mismatch", f"{self.name} is {self.shape}, and an array of {list(array.shape)} is given")
+            refuse("shape_mismatch", f"{self.name} is {self.shape}, got an array of shape {list(array.shape)}")
         self.values = [array.copy()]
 
     def on(self, replicas: int) -> Sequence[np.ndarray[Any, Any]]:
-        """The arrays for this many replicas; refused where others have different ones."""
+        """The arrays for this many replicas; raises if the current number differs and the values are not all equal."""
         if len(self.values) == replicas:
             return self.values
         first = self.values[0]
         if any(value is not first and value.tobytes() != first.tobytes() for value in self.values):
             refuse(
                 "shape_mismatch",
-                f"{self.name} has different values on its {len(self.values)} replicas, and the program has {replicas}",
-                f"{self.name}.load(array) gives every replica one value",
+                f"{self.name} has different values on {len(self.values)} replicas, but the program has {replicas}",
+                f"{self.name}.load(array) sets one value on every replica",
             )
         return [first] * replicas
 
 
-def read_in(tracing: Tracing, variable: Variable) -> Value:
-    """The value of a variable in a computation: a parameter at first, then what was assigned."""
+def read_variable(tracing: Tracing, variable: Variable) -> Value:
+    """The value of a variable in a computation: a parameter at first, then the last value assigned."""
     if variable not in tracing.reads:
         number = tracing.numbers[variable] = tracing.next_parameter()
         name = nearest(variable.name)
@@ -133,10 +148,10 @@ def read_in(tracing: Tracing, variable: Variable) -> Value:
 
 
 def assign(variable: Variable, value: Any) -> Operation:
-    """Give a variable another value on each replica, from here on.
+    """Assign a new value to a variable on each replica.
 
-    Raises no_builder outside of a computation; invalid_operand for what is no variable; shape_mismatch and
-    element_type_mismatch where the value is not of the variable's shape; foreign_value inside of a loop's body.
+    Raises no_builder outside of a computation; invalid_operand if it is not a variable; shape_mismatch and
+    element_type_mismatch if the value does not have the variable's shape; foreign_value inside a loop body.
 
     >>> import xbuild as xb
     >>> w = xb.tpu.Variable(2.0, name="w")
@@ -147,19 +162,22 @@ def assign(variable: Variable, value: Any) -> Operation:
     Source: tf.compat.v1.assign.
     """
     if not isinstance(variable, Variable):
-        refuse("invalid_operand", f"assign: {variable!r} is no variable", "xb.tpu.get_variable gives one")
-    tracing = needed(f"assign to {variable.name}")
-    found = as_value(tracing.builder, value, variable.dtype)
-    if found.builder is not tracing.builder:
+        refuse("invalid_operand", f"assign: expected a variable, got {variable!r}", "xb.tpu.get_variable returns one")
+    tracing = require_tracing(f"assign to {variable.name}")
+    new_value = as_value(tracing.builder, value, variable.dtype)
+    if new_value.builder is not tracing.builder:
         refuse(
             "foreign_value",
-            f"assign: %{found.name} belongs to a loop or a branch, and {variable.name} to the whole computation",
+            f"assign: %{new_value.name} belongs to a loop or a branch, but {variable.name} to the outer computation",
             "carry the value in the loop's state and assign the loop's result",
         )
-    if found.shape != variable.shape:
-        refuse("shape_mismatch", f"assign: {variable.name} is {variable.shape}, and %{found.name} is {found.shape}")
-    read_in(tracing, variable)
-    tracing.reads[variable] = found
+    if new_value.shape != variable.shape:
+        refuse(
+            "shape_mismatch",
+            f"assign: {variable.name} is {variable.shape}, but %{new_value.name} is {new_value.shape}",
+        )
+    read_variable(tracing, variable)
+    tracing.reads[variable] = new_value
     tracing.assigned[variable] = None
     return Operation(f"{variable.name}/Assign")
 
@@ -205,7 +223,7 @@ def ones_initializer(shape: Sequence[int], dtype: PrimitiveType = f32) -> np.nda
 
 
 def random_normal_initializer(mean: float = 0.0, stddev: float = 0.05, seed: int = 0) -> Initializer:
-    """Normal numbers, always the same for a seed.
+    """Normally distributed numbers, reproducible by seed.
 
     >>> import xbuild as xb
     >>> xb.tpu.random_normal_initializer(seed=1)([2]).shape
@@ -217,7 +235,7 @@ def random_normal_initializer(mean: float = 0.0, stddev: float = 0.05, seed: int
 
 
 def glorot_uniform_initializer(seed: int = 0) -> Initializer:
-    """Uniform numbers whose range falls with the sizes of the layer, always the same for a seed.
+    """Uniform numbers whose range shrinks with the sizes of the layer, reproducible by seed.
 
     >>> import xbuild as xb
     >>> abs(xb.tpu.glorot_uniform_initializer()([3, 3])).max() <= 1.0
@@ -233,5 +251,169 @@ def glorot_uniform_initializer(seed: int = 0) -> Initializer:
 
 
 def cast_read(variable: Variable) -> Value | Variable:
-    """What bfloat16_scope gives for a variable that is stored in f32: inside of a computation its value in bf16."""
+    """The variable as bfloat16_scope returns it: inside a computation its f32 value converted to bf16."""
     return variable if current() is None else derived.convert(variable.value(), bf16)
+
+
+# ----------------------------------------------------------------------------
+# The store of variables and scopes of names
+#
+# Including the scope in which bf16 variables are stored in f32.
+
+_generations = itertools.count()
+
+
+@define(eq=False)
+class Store:
+    """The variables by full name; `generation` changes when the store is cleared."""
+
+    variables: dict[str, Variable] = field(factory=dict)
+    generation: int = field(factory=lambda: next(_generations))
+
+    def clear(self) -> None:
+        self.variables.clear()
+        self.generation = next(_generations)
+
+
+STORE = Store()
+
+
+@frozen
+class VariableScope:
+    """A prefix of names, and whether variables of bf16 are stored in f32."""
+
+    name: str
+    is_bfloat16: bool = False
+
+
+_scope: ContextVar[VariableScope] = ContextVar("xbuild_tpu_scope", default=VariableScope(""))  # noqa: B039
+
+
+@contextmanager
+def variable_scope(name: str) -> Iterator[VariableScope]:
+    """Prefix the names of variables and ops created inside with this name and a slash.
+
+    >>> import xbuild as xb
+    >>> with xb.tpu.variable_scope("layer"):
+    ...     print(xb.tpu.get_variable("bias", [2]).name)
+    layer/bias
+
+    Source: tf.compat.v1.variable_scope.
+    """
+    outer = _scope.get()
+    full = f"{outer.name}/{name}" if outer.name and name else outer.name or name
+    with assigned(_scope, VariableScope(full, outer.is_bfloat16)) as scope:
+        if not name:
+            yield scope
+        else:
+            with op_scope(name):
+                yield scope
+
+
+@contextmanager
+def bfloat16_scope(name: str | None = None) -> Iterator[VariableScope]:
+    """Store bf16 variables that are obtained inside in f32, and convert them to bf16 when they are read.
+
+    Updates thus keep the precision of f32. Variables of other types are not affected.
+
+    >>> import xbuild as xb
+    >>> def narrow():
+    ...     with xb.tpu.bfloat16_scope():
+    ...         return xb.tpu.get_variable("narrow", [2], xb.bf16)
+    >>> xb.tpu.rewrite(narrow)[0].dtype.name
+    'bfloat16'
+    >>> [variable.shape for variable in xb.tpu.global_variables() if variable.name == "narrow"]
+    [f32[2]]
+
+    Source: tf.compat.v1.tpu.bfloat16_scope.
+    """
+    with variable_scope(name or "") as scope, assigned(_scope, VariableScope(scope.name, True)) as inner:
+        yield inner
+
+
+def get_variable(
+    name: str,
+    shape: Sequence[int] | None = None,
+    dtype: PrimitiveType = f32,
+    initializer: Initializer | Any = None,
+    trainable: bool = True,
+) -> Any:
+    """The variable with this name, created by the first call.
+
+    `initializer` is an array, or a function of shape and element type; it defaults to glorot_uniform_initializer for
+    floats of rank 1 and above, otherwise to zeros. In a bfloat16_scope a bf16 variable is stored in f32 and returned as
+    its bf16 value.
+    Raises missing_shape for a new variable without shape or array; shape_mismatch if the variable has a different shape
+    or type; invalid_attribute (TypeError) if the shape or element type is not one.
+
+    >>> import xbuild as xb
+    >>> w = xb.tpu.get_variable("w_of_the_example", [2, 3], initializer=xb.tpu.ones_initializer)
+    >>> w.shape, xb.tpu.get_variable("w_of_the_example", [2, 3]) is w
+    (f32[2,3], True)
+
+    Source: tf.compat.v1.get_variable.
+    """
+    scope = _scope.get()
+    dtype = read_element_type(f"get_variable: dtype of {name}", dtype)
+    is_cast = scope.is_bfloat16 and dtype is bf16
+    stored = f32 if is_cast else dtype
+    shape = None if shape is None else read_extents(f"get_variable: the shape of {name}", shape)
+    full = f"{scope.name}/{name}" if scope.name else name
+    variable = STORE.variables.get(full)
+    if variable is None:
+        value = _initial_value(full, shape, stored, initializer)
+        variable = STORE.variables[full] = Variable(value, full, stored, trainable)
+    wanted = None if shape is None else stored[tuple(shape)]
+    if wanted is not None and variable.shape != wanted:
+        refuse(
+            "shape_mismatch",
+            f"get_variable: {full} is {variable.shape}, but {wanted} was requested",
+            "use a different name for a new variable; xb.tpu.reset_variables() removes all",
+        )
+    return cast_read(variable) if is_cast else variable
+
+
+def _initial_value(name: str, shape: Sequence[int] | None, dtype: PrimitiveType, initializer: Any) -> Any:
+    if initializer is not None and not callable(initializer):
+        return initializer
+    if shape is None:
+        refuse(
+            "missing_shape",
+            f"get_variable: {name} is new, so it needs a shape or an initial array",
+            "pass shape=[2, 3] or initializer=array",
+        )
+    if initializer is None:
+        initializer = glorot_uniform_initializer() if dtype.is_float and len(shape) else zeros_initializer
+    return initializer(tuple(shape), dtype=dtype)
+
+
+def global_variables() -> list[Variable]:
+    """The variables obtained by name, in order.
+
+    >>> import xbuild as xb
+    >>> all(isinstance(each, xb.tpu.Variable) for each in xb.tpu.global_variables())
+    True
+
+    Source: tf.compat.v1.global_variables.
+    """
+    return list(STORE.variables.values())
+
+
+def trainable_variables() -> list[Variable]:
+    """The variables obtained by name that optimizers change.
+
+    >>> import xbuild as xb
+    >>> all(each.trainable for each in xb.tpu.trainable_variables())
+    True
+
+    Source: tf.compat.v1.trainable_variables.
+    """
+    return [variable for variable in STORE.variables.values() if variable.trainable]
+
+
+def reset_variables() -> None:
+    """Remove all variables obtained by name; programs that use them are traced again.
+
+    Source: tf.compat.v1.reset_default_graph.
+    """
+    STORE.clear()

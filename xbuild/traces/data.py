@@ -1,9 +1,9 @@
-"""The trace: its columns, and events, meetings and transfers as views of their rows."""
+"""The trace: its columns, with events, meetings, transfers and trips of loops as views of their rows."""
 
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,8 +15,108 @@ from attrs import field, frozen
 from ..core.attributes import Array
 from ..core.graph import Instruction, Module, ModuleGroup
 from ..core.hooks import framed
-from .across import Across
-from .trips import Loop, loops_around, trip
+from ..properties.effects import LOOPS
+
+# ----------------------------------------------------------------------------
+# The events on other devices that gave the operands of a collective, or the value of a recv-done.
+
+_LATER = ("_done", "_update")
+
+
+def bringing(trace: Trace, number: int) -> int:
+    """The event at which a device gave its operands to a collective: this event, or the start that a done completes."""
+    event: int | None = number
+    while event is not None and trace.spots[int(trace.spot[event])].instruction.opcode.endswith(_LATER):
+        number, event = event, next(iter(trace.operands(event)), None)
+    return number if event is None else event
+
+
+def remote_operands(trace: Trace) -> Mapping[int, Sequence[int]]:
+    """For each event that received data from other devices, the events of the operands there."""
+    found: dict[int, Sequence[int]] = {}
+    for meeting in trace.meetings:
+        starts = (bringing(trace, event) for event in meeting.events)
+        brought = [event for start in starts for event in trace.operands(start) if event is not None]
+        found |= dict.fromkeys(meeting.events, brought)
+    for transfer in trace.transfers:
+        found[transfer.done] = [event for event in trace.operands(transfer.send)[:1] if event is not None]
+    return found
+
+
+# ----------------------------------------------------------------------------
+# Provenance across devices: for each element of a received value the device, operand and element it came from.
+
+
+@frozen(eq=False)
+class Across:
+    """Three tables of one shape, with a row for each element of a result, or of a part of it, and its source elements.
+
+    `part` is the number of the part where the result is a tuple, else None. `device` is -1 where an entry is unused.
+    """
+
+    part: int | None
+    device: Array
+    operand: Array
+    element: Array
+
+
+# ----------------------------------------------------------------------------
+# Loops and trip numbers of events: a trip of a while begins with its condition, a trip of a scan with its body.
+
+
+@frozen
+class TracedLoop:
+    """A loop around a spot: its name, the spot where trips begin, and its own spot, each -1 if never executed."""
+
+    name: str
+    condition: int
+    itself: int
+
+
+def loops_around(spots: Sequence[Spot], program: Module | ModuleGroup) -> list[tuple[TracedLoop, ...]]:
+    """For each spot the loops that it stands in, outermost first."""
+    known = {(spot.path, spot.instruction): number for number, spot in enumerate(spots)}
+    loops, owner = _loops(program)
+    found: dict[tuple[int, tuple[str, ...]], tuple[TracedLoop, ...]] = {}
+    places = [(owner.get(spot.instruction, -1), spot.path) for spot in spots]
+    for module, path in {*places}:
+        ends = ((path[:n], label) for n, label in enumerate(path))
+        pairs = ((before, each) for before, label in ends for each in loops.get((module, label), ()))
+        around = (_loop(known, before, each) for before, each in pairs)
+        found[module, path] = tuple(loop for loop in around if loop.condition >= 0)
+    return [found[place] for place in places]
+
+
+def _loop(
+    known: dict[tuple[tuple[str, ...], Instruction], int], before: tuple[str, ...], loop: Instruction
+) -> TracedLoop:
+    inside = (*before, loop.name)
+    seen = [known[inside, each] for each in loop.called[0].instructions if (inside, each) in known]
+    return TracedLoop(loop.name, min(seen, default=-1), known.get((before, loop), -1))
+
+
+def _loops(program: Module | ModuleGroup) -> tuple[dict[tuple[int, str], list[Instruction]], dict[Instruction, int]]:
+    """The loops of each module by name, and the number of the module of each instruction."""
+    modules = [program] if isinstance(program, Module) else dict.fromkeys(program.modules.values())
+    found: dict[tuple[int, str], list[Instruction]] = {}
+    owner: dict[Instruction, int] = {}
+    for number, module in enumerate(modules):
+        for each in (i for computation in module.computations for i in computation.instructions):
+            owner[each] = number
+            if each.opcode in LOOPS:
+                found.setdefault((number, each.name), []).append(each)
+    return found, owner
+
+
+def trip(conditions: Sequence[int], ends: Sequence[int], number: int) -> int:
+    """The trip of an event, from 1, given the events of its device at which the condition began and the loop ended."""
+    ended = bisect_left(ends, number)
+    before = bisect_left(conditions, ends[ended - 1]) if ended else 0
+    return max(1, bisect_right(conditions, number) - before)
+
+
+# ----------------------------------------------------------------------------
+# The trace: its columns, and events, meetings and transfers as views of their rows.
 
 
 @frozen
@@ -56,7 +156,7 @@ class Event:
 
 
 @frozen
-class Meeting:
+class TracedMeeting:
     """A collective of a group: the events at which its members got the result."""
 
     instruction: Instruction
@@ -82,7 +182,7 @@ class Trace:
 
     A value is an array, a scalar, a tuple of these, or a Summary of a large array. `origins` have, if asked, a table
     for each operand of an event, with a row for each element of the result: the numbers of the operand's elements that
-    it was computed from, and -1 in unused entries; `across` has such tables for values from other devices. `findings`
+    it was computed from, with -1 in unused entries; `across` has such tables for values from other devices. `findings`
     are those of a strict run, each with its `event`. `left_out` says what was not kept. `stop` is the report of a run
     that stopped before its end, `verdict` that of the check before the run.
 
@@ -102,7 +202,7 @@ class Trace:
     count: Array
     time: Array
     since: Array
-    meetings: Sequence[Meeting] = ()
+    meetings: Sequence[TracedMeeting] = ()
     transfers: Sequence[Transfer] = ()
     values: Mapping[int, Any] = field(factory=dict)
     origins: Mapping[int, Sequence[Array | None]] = field(factory=dict)
@@ -121,14 +221,14 @@ class Trace:
         return framed(self)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the trace to a folder, replacing a trace in it; TraceError where the folder holds other files."""
+        """Write the trace to a folder, replacing a trace in it; TraceError if the folder holds other files."""
         from .disk import save
 
         return save(self, folder)
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> Trace:
-        """Read a trace; its values are read on demand. TraceError where the folder holds no trace.
+        """Read a trace; its values are read on demand. TraceError if the folder holds no trace.
 
         The trace of an interrupted run is read as far as it was written.
         """
@@ -157,13 +257,13 @@ class Trace:
         return map(self.__getitem__, range(len(self)))
 
     def value(self, number: int) -> Any:
-        """The value of an event; KeyError where it was not kept."""
+        """The value of an event; KeyError if it was not kept."""
         return self.values[number]
 
     def where(
         self, name: str | None = None, device: int | None = None, time: int | None = None, count: int | None = None
     ) -> Iterator[Event]:
-        """The events of an instruction, on a device, at a logical time, at its count-th turn."""
+        """The events of an instruction, on a device, at a logical time, at its turn number `count`."""
         chosen = np.ones(len(self), bool)
         if name is not None:
             chosen &= np.isin(self.spot, [n for n, spot in enumerate(self.spots) if spot.instruction.name == name])
@@ -173,18 +273,18 @@ class Trace:
         return map(self.__getitem__, np.flatnonzero(chosen).tolist())
 
     def operands(self, number: int) -> list[int | None]:
-        """The events that gave the operands of an event; None where an operand has no event."""
+        """The events that computed the operands of an event; None if an operand has no event."""
         spot, device = self.spots[int(self.spot[number])], int(self.device[number])
         return [self.last(device, spot.path, operand, number) for operand in spot.instruction.operands]
 
     def last(self, device: int, path: tuple[str, ...], instruction: Instruction, before: int) -> int | None:
-        """The last event of an instruction on a device before an event; None where there is none."""
+        """The last event of an instruction on a device before an event, or None."""
         events = self._events.get((device, self._spot_of.get((path, instruction), -1)), [])
         place = bisect_left(events, before)
         return events[place - 1] if place else None
 
     def trips(self, number: int) -> list[tuple[str, int]]:
-        """The loops that an event is in, outermost first, each with the number of its trip, from 1."""
+        """The loops around an event, outermost first, each with its trip number, from 1."""
         device = int(self.device[number])
         of_spot = [
             (loop, self._events.get((device, loop.condition), []), self._events.get((device, loop.itself), []))
@@ -199,7 +299,7 @@ class Trace:
         return " in ".join([spot.instruction.name, *around])
 
     @cached_property
-    def loops(self) -> list[tuple[Loop, ...]]:
+    def loops(self) -> list[tuple[TracedLoop, ...]]:
         """For each spot the loops around it."""
         return loops_around(self.spots, self.program)
 

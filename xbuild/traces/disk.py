@@ -1,32 +1,85 @@
-"""Traces on disk: a folder with an index as JSON, the programs as HLO text, and events and values in chunks."""
+"""Places of instructions in a program's HLO text, which reorders computations and expands some instructions."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, frozen
 
 from ..core.attributes import Array
 from ..core.graph import Computation, Instruction, Module, ModuleGroup
 from ..core.source_lines import line_of
+from ..text.expansion import expansion
 from .data import Spot, Trace
 from .folder import FORMAT, Folder, TraceError
-from .packed import fits
-from .places import Places
-from .pool import Pool
+from .pool import Pool, fits
+
+# ----------------------------------------------------------------------------
+# Places of instructions in a program's HLO text, which reorders computations and expands some instructions.
+
+RowNumber: TypeAlias = tuple[int, int]
+"""The number of a computation, and the row in it."""
+
+
+@frozen(eq=False)
+class ResultPlaces:
+    """For each instruction the place of its result and, where it is a collective, that of the collective itself."""
+
+    result: Mapping[Instruction, RowNumber]
+    met: Mapping[Instruction, RowNumber]
+
+    @staticmethod
+    def of(program: Module, read: Module) -> ResultPlaces:
+        """The places of a program in the module that was read from its text."""
+        number = {computation: place for place, computation in enumerate(read.computations)}
+        found = ResultPlaces({}, {})
+        stack, seen = [(program.entry, read.entry)], {program.entry}
+        while stack:
+            ours, theirs = stack.pop()
+            for instruction, result, met in _rows(ours, theirs):
+                found.result[instruction] = number[theirs], result  # type: ignore[index]
+                found.met[instruction] = number[theirs], met  # type: ignore[index]
+                for pair in zip(instruction.called, theirs.instructions[met].called, strict=False):
+                    if pair[0] not in seen:
+                        seen.add(pair[0])
+                        stack.append(pair)
+        return found
+
+
+def _rows(ours: Computation, theirs: Computation) -> Iterator[tuple[Instruction, int, int]]:
+    parts = [expansion(each) for each in ours.instructions]
+    if [part.opcode for each in parts for part in each] != [each.opcode for each in theirs.instructions]:
+        yield from _wrapped(ours, theirs)
+        return
+    row = 0
+    for instruction, several in zip(ours.instructions, parts, strict=True):
+        met = next((n for n, part in enumerate(several) if part.opcode == instruction.opcode), 0)
+        yield instruction, row + len(several) - 1, row + met
+        row += len(several)
+
+
+def _wrapped(ours: Computation, theirs: Computation) -> Iterator[tuple[Instruction, int, int]]:
+    """The places in a computation that an async-start wraps: HLO text writes only its root, after its parameters."""
+    row = {instruction: place for place, instruction in enumerate(theirs.instructions)}
+    for mine, other in [(ours.root, theirs.root), *zip(ours.parameters, theirs.parameters, strict=False)]:
+        yield mine, row[other], row[other]
+
+
+# ----------------------------------------------------------------------------
+# Traces on disk: a folder with an index as JSON, the programs as HLO text, and events and values in chunks.
 
 LINE = 400
 """The greatest number of characters that are kept of a line of the user's program."""
 
 
 @define(eq=False)
-class Writer:
+class TraceWriter:
     """Writes a trace while it grows; after each chunk the folder holds a readable trace up to this chunk."""
 
     folder: Path = field(converter=Path)
@@ -35,7 +88,7 @@ class Writer:
     _places: dict[Instruction, tuple[int, int, int]] = field(factory=dict)
     _met: dict[Instruction, tuple[int, int, int]] = field(factory=dict)
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> TraceWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -48,14 +101,14 @@ class Writer:
 
     def begin(self, program: Module | ModuleGroup, verdict: Mapping[str, Any] | None) -> None:
         """Replace an earlier trace; TraceError where the folder holds other files, or another run writes to it."""
-        from ..text.reading.reader import parse_hlo
+        from ..text.reader import parse_hlo
 
         self._place = Folder.claim(self.folder)
         modules = [program] if isinstance(program, Module) else list(dict.fromkeys(program.modules.values()))
         for number, module in enumerate(modules):
             text = module.to_hlo(metadata=True).encode(errors="replace")
             self._write_bytes(f"program-{number}.hlo", text)
-            places = Places.of(module, parse_hlo(text))
+            places = ResultPlaces.of(module, parse_hlo(text))
             self._places |= {each: (number, *place) for each, place in places.result.items()}
             self._met |= {each: (number, *place) for each, place in places.met.items()}
         group = None if isinstance(program, Module) else {d: modules.index(m) for d, m in program.modules.items()}
@@ -184,7 +237,7 @@ def save(trace: Trace, folder: str | os.PathLike[str]) -> Path:
     read_from = getattr(trace.values, "folder", None)
     if read_from is not None and Path(folder).resolve() == Path(read_from).resolve():
         raise TraceError(f"{os.fspath(folder)!r} is where the values of this trace are read from: name another folder")
-    with Writer(Path(folder)) as writer:
+    with TraceWriter(Path(folder)) as writer:
         writer.begin(trace.program, trace.verdict)
         writer.chunk(np.asarray(trace.device), np.asarray(trace.spot), trace.spots, trace.values)
         writer.end(trace)

@@ -28,7 +28,7 @@ _CLOSED = "closed"
 
 
 class TraceError(Harmless):
-    """Raised where a folder holds no readable trace, or holds other files than a trace."""
+    """Raised if a folder has no readable trace, or has files that are not of a trace."""
 
 
 @define(eq=False)
@@ -76,7 +76,7 @@ class Folder:
     def writing(self, name: str) -> Iterator[IO[bytes]]:
         """A file of the trace, open for writing; an interrupted write leaves the file as it was before."""
         if not self._has_lock and self.run not in _header(_text(self._handle)):
-            raise TraceError(f"{os.fspath(self.path)!r} was taken by another run")
+            raise TraceError(f"{os.fspath(self.path)!r} is now used by another run")
         part = self.path / f"{name}{_PART}"
         self._note(name)
         try:
@@ -119,7 +119,7 @@ def _opened(folder: Path, journal: Path) -> tuple[int, bool]:
     told = os.fstat(handle)
     if not stat.S_ISREG(told.st_mode) or told.st_nlink > 1:
         os.close(handle)
-        raise _is_foreign(folder, JOURNAL, ", which is no file of its own")
+        raise _is_foreign(folder, JOURNAL, ", which is not a regular file")
     return handle, False
 
 
@@ -131,7 +131,7 @@ def _has_lock(path: Path, handle: int) -> bool:
     is_open = bool(_header(text)) and _CLOSED not in lines
     if state == "taken" or (state == "unknown" and is_open and is_running(_header(text).split()[-1])):
         raise TraceError(
-            f"{os.fspath(path)!r} is being written by another run: wait for its end, or name another folder"
+            f"{os.fspath(path)!r} is being written by another run: wait until it ends, or choose another folder"
         )
     return state == "ours"
 
@@ -149,17 +149,17 @@ def _header(text: str) -> str:
 
 
 def _own_files(path: Path, text: str) -> list[str]:
-    """The files of the trace in a folder, the index first; TraceError where the folder holds other files."""
+    """The files of the trace in a folder, the index first; TraceError if the folder holds other files."""
     names = sorted(each for each in os.listdir(path) if each != JOURNAL)
     if text and not _header(text):
-        raise _is_foreign(path, JOURNAL, ", which is not of a trace")
+        raise _is_foreign(path, JOURNAL, ", which is not part of a trace")
     sizes = _sizes(text)
     for name in names:
         if name.removesuffix(_PART) not in sizes:
             raise _is_foreign(path, name, "")
         told, size = (path / name).lstat(), sizes.get(name)
         if not stat.S_ISREG(told.st_mode) or (size is not None and size != told.st_size):
-            raise _is_foreign(path, name, ", which is not as the trace had it")
+            raise _is_foreign(path, name, ", which has changed since the trace was written")
     return sorted(names, key=lambda name: name != "index.json")
 
 
@@ -175,8 +175,8 @@ def _sizes(text: str) -> dict[str, int | None]:
 
 def _is_foreign(path: Path, name: str, why: str) -> TraceError:
     return TraceError(
-        f"{os.fspath(path)!r} holds {name!r}{why}: a trace wants a folder of its own, and takes the place of a trace "
-        "alone; nothing was removed"
+        f"{os.fspath(path)!r} contains {name!r}{why}: a trace needs a folder of its own, and replaces only "
+        "another trace; nothing was removed"
     )
 
 
@@ -190,8 +190,7 @@ def apart_from(path: Path, files: Sequence[Any]) -> None:
         same = told is not None and (told.st_dev, told.st_ino) in inside
         if same or path.resolve() in (place, *place.parents):
             raise TraceError(
-                f"{os.fspath(file)!r} stands in {os.fspath(path)!r}: a trace wants a folder of its own; "
-                "nothing was removed"
+                f"{os.fspath(file)!r} is in {os.fspath(path)!r}: a trace needs a folder of its own; nothing was removed"
             )
 
 

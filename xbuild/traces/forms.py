@@ -12,41 +12,41 @@ NODES = 1 << 23
 
 
 class FormError(ValueError):
-    """Raised where a part of a file is invalid; the message states its place, its value, and what is wanted."""
+    """Raised if a part of a file is invalid; the message states its place, its value, and what was expected."""
 
 
 Form: TypeAlias = Callable[[Any, str], None]
-"""A function that raises FormError where a value is not of the form; its second argument is the place of the value."""
+"""A function that raises FormError if a value does not have the form; its second argument is the place of the value."""
 
 
 def loads(letters: bytes, name: str) -> Any:
-    """The value of a JSON text; FormError where the text is too large, has NaN or infinity, or repeats a key."""
+    """The value of a JSON text; raises FormError if the text is too large, has NaN or infinity, or repeats a key."""
     if sum(map(letters.count, (b",", b"[", b"{"))) > NODES:
         raise FormError(f"{name} has more than {NODES:,} parts")
     try:
-        return json.loads(letters.decode(), object_pairs_hook=_once, parse_constant=_no_number)
+        return json.loads(letters.decode(), object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
     except FormError as error:
         raise FormError(f"{name} {error}") from None
     except (ValueError, RecursionError):
-        raise FormError(f"{name} is no JSON") from None
+        raise FormError(f"{name} is not JSON") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise FormError("has a key twice")
     return found
 
 
-def _no_number(text: str) -> Any:
-    raise FormError(f"has {text}, which is no JSON")
+def _refuse_constant(text: str) -> Any:
+    raise FormError(f"has {text}, which is not JSON")
 
 
-def refuse(where: str, value: Any, wanted: str) -> FormError:
-    """The FormError that states the place of a value, the value, and what is wanted."""
+def refuse(where: str, value: Any, expected: str) -> FormError:
+    """The FormError that states the place of a value, the value, and what was expected."""
     shown = ascii(value) if isinstance(value, bool | int | float | str | None) else "an object"
     shown = f"a list of {len(value)}" if isinstance(value, list) else shown
-    return FormError(f"{where} is {shown if len(shown) <= 60 else f'{shown[:57]}...'}, and {wanted} is wanted")
+    return FormError(f"{where} is {shown if len(shown) <= 60 else f'{shown[:57]}...'}; expected {expected}")
 
 
 def number(least: int = 0, most: int = MOST) -> Form:
@@ -85,7 +85,7 @@ def optional(form: Form) -> Form:
 
 
 def listed(form: Form, count: int | None = None) -> Form:
-    """The form of a list whose elements are of a form; of `count` elements where a count is given."""
+    """The form of a list whose elements are of a form; of `count` elements if a count is stated."""
 
     def check(value: Any, where: str) -> None:
         if not isinstance(value, list) or (count is not None and len(value) != count):
@@ -140,7 +140,7 @@ def record(forms: Mapping[str, Form], others: Form | None = None) -> Form:
 
 
 def anything(value: Any, where: str) -> None:
-    """Raise FormError where a string in a JSON value has lone surrogates."""
+    """Raise FormError if a string in a JSON value has lone surrogates."""
     if isinstance(value, dict):
         mapping(anything)(value, where)
     elif isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Summaries of arrays that are too large to be kept: range, mean, counts of NaN and infinity, means of blocks."""
+"""Values as people read them: one line of text, plain data for JSON, and summaries of large arrays."""
 
 from __future__ import annotations
 
@@ -8,12 +8,97 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from shape_inference import primitive_type
 
 from ..core.attributes import Array
-from . import large
+
+# ----------------------------------------------------------------------------
+# Summaries of large arrays, computed part by part to bound the memory that they take.
+
+AT_ONCE = 1 << 22
+"""The number of elements of the largest array that is copied as a whole."""
+
+PART = 1 << 20
+"""The greatest number of elements of a part."""
+
+PICTURED = 1 << 34
+"""The number of elements of the largest array that gets cells; only views that repeat elements are larger."""
+
+
+@define(eq=False)
+class Sums:
+    """Running sums over the parts of an array: count, range, sum of finite elements, counts of others, block sums."""
+
+    rows: Array
+    columns: Array
+    size: int = 0
+    low: float = np.inf
+    high: float = -np.inf
+    total: float = 0.0
+    nans: int = 0
+    infs: int = 0
+    blocks: Array = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.blocks = np.zeros((len(self.rows), len(self.columns)))
+
+    def add(self, row: int, column: int, plain: Array) -> None:
+        """Add a part: rows of numbers as f64, and the row and column at which the part begins."""
+        finite = np.isfinite(plain)
+        zeroed = np.where(finite, plain, 0.0)
+        self.size += int(finite.sum())
+        self.low = min(self.low, float(np.min(plain, where=finite, initial=np.inf)))
+        self.high = max(self.high, float(np.max(plain, where=finite, initial=-np.inf)))
+        with np.errstate(all="ignore"):
+            self.total += float(zeroed.sum())
+            self._add_blocks(row, column, zeroed)
+        self.nans += int(np.isnan(plain).sum())
+        self.infs += int(np.isinf(plain).sum())
+
+    def _add_blocks(self, row: int, column: int, zeroed: Array) -> None:
+        if not self.blocks.size:
+            return
+        of_rows, first = _blocks(self.rows, row, zeroed.shape[0])
+        of_columns, left = _blocks(self.columns, column, zeroed.shape[1])
+        sums = np.add.reduceat(np.add.reduceat(zeroed, of_rows, axis=0), of_columns, axis=1)
+        self.blocks[first : first + len(of_rows), left : left + len(of_columns)] += sums
+
+
+def _blocks(starts: Array, begin: int, extent: int) -> tuple[Array, int]:
+    """The offsets in a part at which its blocks begin, and the number of its first block."""
+    first = int(starts.searchsorted(begin, side="right")) - 1
+    inside = starts[(starts > begin) & (starts < begin + extent)] - begin
+    return np.concatenate([[0], inside]), first
+
+
+def split_into_parts(array: Any, row: int = 0) -> Iterator[tuple[int, int, Array]]:
+    """The parts of an array as rows over its last dimension, each with its first row and column."""
+    if array.ndim == 1:
+        for start in range(0, len(array), PART):
+            yield row, start, array[None, start : start + PART]
+        return
+    each, rows = prod(array.shape[1:]), prod(array.shape[1:-1])
+    if each > PART:
+        for number in range(len(array)):
+            yield from split_into_parts(array[number], row + number * rows)
+        return
+    step = PART // max(1, each)
+    for start in range(0, len(array), step):
+        some = array[start : start + step]
+        yield row + start * rows, 0, some.reshape(-1, array.shape[-1])
+
+
+def without_repeats(array: Array) -> tuple[Array, int]:
+    """The view with each repeated dimension shrunk to one element, and how often the view has each element."""
+    kept = tuple(slice(None) if stride else slice(1) for stride in array.strides)
+    shrunk = array[kept]
+    return shrunk, array.size // max(1, shrunk.size)
+
+
+# ----------------------------------------------------------------------------
+# Summaries of arrays that are too large to be kept: range, mean, counts of NaN and infinity, means of blocks.
 
 CELLS = 16
 
@@ -62,7 +147,7 @@ def summaries(arrays: Sequence[Array], most: int = CELLS) -> list[Summary]:
         alike.setdefault((array.dtype, array.shape), []).append(number)
     found: dict[int, Summary] = {}
     for (_, dims), members in alike.items():
-        if prod(dims) > large.AT_ONCE:
+        if prod(dims) > AT_ONCE:
             found |= {number: _of_large(arrays[number], most) for number in members}
             continue
         share = max(1, _TOGETHER // max(1, prod(dims)))
@@ -94,11 +179,11 @@ def _told(arrays: Array, most: int) -> Iterator[Summary]:
 
 def _of_large(array: Array, most: int) -> Summary:
     dims, times = array.shape, 1
-    if array.size > large.PICTURED:
-        (array, times), most = large.without_repeats(array), 0
+    if array.size > PICTURED:
+        (array, times), most = without_repeats(array), 0
     rows, columns = prod(array.shape[:-1]), array.shape[-1]
-    sums = large.Sums(_starts_of(rows, most), _starts_of(columns, most))
-    for row, column, part in large.parts(array):
+    sums = Sums(_starts_of(rows, most), _starts_of(columns, most))
+    for row, column, part in split_into_parts(array):
         sums.add(row, column, numbers(part))
     low, high, mean = (sums.low, sums.high, sums.total / sums.size) if sums.size else (None, None, None)
     sizes = np.outer(lengths(rows, most), lengths(columns, most)) if most else np.ones((0, 0))
@@ -148,3 +233,51 @@ def lengths(extent: int, most: int) -> Array:
     found = np.diff(np.append(starts(extent, most), extent))
     found.flags.writeable = False
     return found
+
+
+# ----------------------------------------------------------------------------
+# Values as one line of text, and as plain data for JSON.
+
+FEW = 12
+
+
+def said(value: Any, most: int = FEW) -> str:
+    """A value as text: its elements where there are few, else its range and mean.
+
+    >>> import numpy as np
+    >>> said(np.array([1.5, 2.5], np.float32)), said(np.zeros((8, 8), np.float32))
+    ('[1.5, 2.5]', 'f32[8,8] 0 .. 0, mean 0')
+    """
+    if value is None:
+        return "not kept"
+    if isinstance(value, tuple):
+        return f"({', '.join('-' if each is None else said(each, most) for each in value)})"
+    if isinstance(value, Summary):
+        return str(value)
+    array = np.asarray(value)
+    if array.size > most:
+        return str(summary(array))
+    return " ".join(np.array2string(array, separator=", ", max_line_width=10**6).split()).replace("[ ", "[")
+
+
+def plain(value: Any, most: int = 1 << 12) -> Any:
+    """A value as JSON: nested lists, or the figures of a large array; elements that are not finite are texts."""
+    if isinstance(value, tuple):
+        return [plain(each, most) for each in value]
+    if isinstance(value, np.ndarray | np.generic) and value.size <= most:
+        return _listed(np.asarray(value))
+    if value is None:
+        return None
+    told = value if isinstance(value, Summary) else summary(value)
+    names = ("type", "low", "high", "mean", "nans", "infs")
+    return {"dims": list(told.dims), **{name: getattr(told, name) for name in names}}
+
+
+def _listed(array: Any) -> Any:
+    kind = array.dtype.kind
+    if kind in "biu":
+        return array.tolist()
+    if kind == "c":
+        return np.stack([array.real, array.imag], -1).tolist()
+    wide = array.astype(np.float64)
+    return wide.tolist() if np.isfinite(wide).all() else np.where(np.isfinite(wide), wide, wide.astype(str)).tolist()

@@ -1,4 +1,4 @@
-"""How global arrays are cut over a mesh: which axis of the mesh cuts which dimension of an array."""
+"""`P`: specs that say which axes of a mesh split which dimensions of a global array."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from attrs import field, frozen
 
 from shape_inference import AnyShape, Shape, TupleShape, refuse
+from shape_inference.trees import map_leaves, map_paths
 
 from ..properties.mesh import Mesh
 from ..properties.variances import NONE, Axes, Type, Variance
@@ -27,10 +28,12 @@ def _entries(given: Iterable[Any]) -> tuple[Entry, ...]:
 
 @frozen(init=False, repr=False)
 class P:
-    """For each dimension of an array the axis of a mesh that cuts it, several axes, or None; the rest is whole.
+    """For each dimension of an array, the mesh axis or axes that split it, or None.
 
-    Along an axis that is not mentioned the value is one on all devices, unless `unreduced` names it: then devices hold
-    parts of a sum. Along one of `reduced` it is one value whose cotangent is unreduced.
+    Dimensions that are not listed are not split.
+
+    Along an axis that is not mentioned, all devices have the same value, unless `unreduced` names it: then devices hold
+    partial sums. Along an axis of `reduced`, they have the same value, and its cotangent is unreduced.
 
     >>> import xbuild as xb
     >>> xb.P("i", None, ("j", "k")), xb.P(unreduced={"i"})
@@ -48,35 +51,41 @@ class P:
 
     @property
     def cuts(self) -> tuple[tuple[str, ...], ...]:
-        """The axes that cut each dimension, the outermost first."""
+        """The axes that split each dimension, the outermost first."""
         return tuple(() if each is None else (each,) if isinstance(each, str) else each for each in self.entries)
 
     @property
     def mentioned(self) -> Axes:
-        """The axes that cut a dimension."""
+        """The axes that split a dimension."""
         return frozenset(axis for cut in self.cuts for axis in cut)
 
     @property
     def variance(self) -> Variance:
-        """The type of a value that is cut like this."""
+        """The type of a value with this spec."""
         return Variance(varying=self.mentioned, unreduced=self.unreduced, reduced=self.reduced)
 
     @property
     def transposed(self) -> P:
-        """How the cotangent of a value that is cut like this is cut: unreduced and reduced change places."""
+        """The spec of the cotangent of a value with this spec: unreduced and reduced are exchanged."""
         return P(*self.entries, unreduced=self.reduced, reduced=self.unreduced)
 
     def check(self, mesh: Mesh, what: str) -> None:
-        """Refuse names that the mesh does not have (unbound_axis) and axes in two places (duplicate_dimension)."""
+        """Refuse names that the mesh does not have (unbound_axis) and axes that occur twice (duplicate_dimension)."""
         named = [axis for cut in self.cuts for axis in cut] + [*self.unreduced, *self.reduced]
         for axis in named:
             if not isinstance(axis, str) or axis not in mesh.axes:
-                refuse("unbound_axis", f"{what} is {self}, and {mesh} has no axis {axis!r}, but {', '.join(mesh.axes)}")
+                refuse(
+                    "unbound_axis",
+                    f"{what} is {self}, but {mesh} has no axis {axis!r}; its axes are {', '.join(mesh.axes)}",
+                )
             if named.count(axis) > 1:
-                refuse("duplicate_dimension", f"{what} is {self}, which names axis {axis!r} twice; each counts once")
+                refuse(
+                    "duplicate_dimension",
+                    f"{what} is {self}, which names axis {axis!r} twice; each axis may be named once",
+                )
 
     def local(self, mesh: Mesh, shape: Shape, what: str) -> Shape:
-        """The shape of a device's part of an array; divisibility where an extent is not divided."""
+        """The shape of a device's part of an array; divisibility if an extent is not divisible."""
         self._check_rank(shape, what)
         dims = list(shape.dims)
         for dimension, cut in enumerate(self.cuts):
@@ -85,14 +94,14 @@ class P:
                 axes = " and ".join(map(repr, cut))
                 refuse(
                     "divisibility",
-                    f"{what} is {self} for {shape}: dimension {dimension} of extent {dims[dimension]} is cut by mesh "
-                    f"axis {axes} of size {parts}, which does not divide it",
+                    f"{what} is {self} for {shape}: dimension {dimension} of extent {dims[dimension]} is sharded along "
+                    f"mesh axis {axes} of size {parts}, which does not divide it",
                 )
             dims[dimension] //= parts
         return Shape(shape.dtype, tuple(dims))
 
     def whole(self, mesh: Mesh, shape: Shape, what: str) -> Shape:
-        """The shape of an array whose part on a device has this one."""
+        """The shape of an array whose part on a device has this shape."""
         self._check_rank(shape, what)
         dims = list(shape.dims)
         for dimension, cut in enumerate(self.cuts):
@@ -101,7 +110,9 @@ class P:
 
     def _check_rank(self, shape: Shape, what: str) -> None:
         if len(self.entries) > shape.rank:
-            message = f"{what} is {self} for {shape}: {len(self.entries)} dimensions are named, and it has {shape.rank}"
+            message = (
+                f"{what} is {self} for {shape}: it has {len(self.entries)} entries, but the array has rank {shape.rank}"
+            )
             refuse("rank_mismatch", message)
 
     def __repr__(self) -> str:
@@ -113,32 +124,28 @@ class P:
 
 
 def per_leaf(specs: Specs, shape: AnyShape, what: str) -> Specs:
-    """A P for each array of a value, nested as the value; structure of another form is refused."""
+    """A P for each array of a value, nested as the value; refuses specs that are nested differently."""
     if isinstance(shape, TupleShape):
         if isinstance(specs, P):
             return tuple(per_leaf(specs, each, f"{what}[{n}]") for n, each in enumerate(shape.elements))
         if not isinstance(specs, tuple | list) or len(specs) != len(shape.elements):
             refuse(
                 "arity_mismatch",
-                f"{what} is {specs!r} for {shape}; one P, or {len(shape.elements)} in a tuple, is wanted",
+                f"{what} is {specs!r} for {shape}; expected one P, or a tuple of {len(shape.elements)}",
             )
         pairs = enumerate(zip(specs, shape.elements, strict=True))
         return tuple(per_leaf(spec, each, f"{what}[{n}]") for n, (spec, each) in pairs)
     if not isinstance(specs, P):
-        refuse("invalid_attribute", f"{what} is {specs!r}, and a P is wanted, such as xb.P('i')")
+        refuse("invalid_attribute", f"{what} is {specs!r}, expected a P, such as xb.P('i')")
     return specs
 
 
 def types_of(specs: Specs) -> Type:
-    """The type of a value by its specs."""
-    return specs.variance if isinstance(specs, P) else tuple(types_of(each) for each in specs)
+    """The type of a value with these specs."""
+    return map_leaves(lambda spec: spec.variance, specs)
 
 
-def mapped(function: Any, specs: Specs, shape: Any, what: str) -> Any:
-    """`function(spec, shape, path)` of each leaf, nested as the specs are."""
-    if isinstance(specs, P):
-        return function(specs, shape, what)
-    parts = shape.elements if isinstance(shape, TupleShape) else shape
-    return tuple(
-        mapped(function, spec, each, f"{what}[{n}]") for n, (spec, each) in enumerate(zip(specs, parts, strict=True))
-    )
+def map_specs(function: Any, specs: Specs, shape: Any, what: str, *others: Any) -> Any:
+    """The results of `function(spec, shape, path, *others)` on the leaves, nested as the specs."""
+    names = map_paths(lambda path, _: "".join((what, *(f"[{n}]" for n in path))), specs)
+    return map_leaves(function, specs, shape, names, *others)

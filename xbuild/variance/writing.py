@@ -1,9 +1,9 @@
-"""Typed programs as programs: each instruction states its type, and casts are instructions that can be taken out."""
+"""Typed programs as modules: each instruction states its type, and casts are instructions that can be removed."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -11,19 +11,17 @@ from attrs import define, evolve, field, frozen
 
 from shape_inference import TupleShape
 
-from ..core.attributes import Region
 from ..core.graph import NOTHING, Computation, Instruction, Module, Source
 from ..core.op import OPS
 from ..properties.mesh import Mesh
+from ..properties.rewriting import Rewriter, with_called
 from ..properties.variances import VARIANCE, Type, Variance, declared, spelled
-from .rules.collective_rules import CASTS
-from .rules.marks import CAST, Mark, cast_of
-from .rules.walk import Typed
+from .types import CAST, CASTS, NamedCollective, TypedComputation, cast_of
 
 
 @frozen
 class Cast:
-    """A cast of a value on its way to an instruction that takes it: which, along which axes, of what, and why."""
+    """A cast of an operand: its kind, its axes, the value that is cast, and the reason."""
 
     op: str
     axes: tuple[str, ...]
@@ -33,7 +31,7 @@ class Cast:
 
     @property
     def source(self) -> Source | None:
-        """The line of the user that recorded what is cast."""
+        """The line in the user's code that recorded the value."""
         return self.operand.source
 
     def __str__(self) -> str:
@@ -41,25 +39,25 @@ class Cast:
         return f"{self.op}({', '.join(self.axes)}) of {self.operand.name}: {why}"
 
 
-def noted(notes: Mapping[str, Any], **entries: str) -> Mapping[str, Any]:
+def add_notes(notes: Mapping[str, Any], **entries: str) -> Mapping[str, Any]:
     """Annotations with these frontend attributes added."""
     given = {**notes.get("frontend_attributes", NOTHING), **entries}
     return MappingProxyType({**notes, "frontend_attributes": MappingProxyType(given)})
 
 
 @define(eq=False)
-class Writer:
+class TypedWriter:
     """Writes typed computations; names of casts are unique in the whole program."""
 
     mesh: Mesh
     taken: set[str]
     numbers: Any = field(factory=lambda: itertools.count(1))
-    _written: dict[int, tuple[Typed, Computation]] = field(factory=dict)
+    _written: dict[int, tuple[TypedComputation, Computation]] = field(factory=dict)
 
-    def written(self, typed: Typed) -> Computation:
+    def write(self, typed: TypedComputation) -> Computation:
         """The computation with types on its instructions and with its casts; one for each typed computation."""
         if id(typed) not in self._written:
-            self._written[id(typed)] = typed, _Body(self, typed).computation()
+            self._written[id(typed)] = typed, _ComputationWriter(self, typed).computation()
         return self._written[id(typed)][1]
 
     def name(self, op: str) -> str:
@@ -69,11 +67,11 @@ class Writer:
 
 
 @define(eq=False)
-class _Body:
-    """One computation under way: the new instruction for each old one, and the casts that were made of each."""
+class _ComputationWriter:
+    """Writes one computation: the new instruction for each old one, and the casts that were made of each."""
 
-    writer: Writer
-    typed: Typed
+    writer: TypedWriter
+    typed: TypedComputation
     new: dict[Instruction, Instruction] = field(factory=dict)
     made: dict[tuple[Instruction, str], Instruction] = field(factory=dict)
     instructions: list[Instruction] = field(factory=list)
@@ -84,7 +82,7 @@ class _Body:
             for number, (operand, wanted) in enumerate(zip(instruction.operands, judgement.operands, strict=True)):
                 given, reason = self.typed.type_of(operand), judgement.reasons.get(number, "")
                 operands.append(self.cast(self.new[operand], given, wanted, reason))
-            self.new[instruction] = self.add(self.renewed(instruction, tuple(operands)))
+            self.new[instruction] = self.add(self.rewrite(instruction, tuple(operands)))
         root, result = self.typed.computation.root, self.typed.root
         last = self.cast(self.new[root], self.typed.type_of(root), result, f"result of {self.typed.computation.name}")
         return Computation(self.typed.computation.name, self.instructions, last)
@@ -93,9 +91,9 @@ class _Body:
         self.instructions.append(instruction)
         return instruction
 
-    def renewed(self, instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction:
+    def rewrite(self, instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction:
         judgement = self.typed.judged[instruction]
-        called = [self.writer.written(each) for each in judgement.called]
+        called = [self.writer.write(each) for each in judgement.called]
         return evolve(
             instruction,
             operands=operands,
@@ -105,10 +103,10 @@ class _Body:
         )
 
     def typed_notes(self, notes: Mapping[str, Any], given: Type) -> Mapping[str, Any]:
-        return noted(notes, **{VARIANCE: spelled(given, self.writer.mesh)})
+        return add_notes(notes, **{VARIANCE: spelled(given, self.writer.mesh)})
 
     def cast(self, operand: Instruction, given: Type, wanted: Type, reason: str) -> Instruction:
-        """The operand in the type that is wanted; of a tuple element by element."""
+        """The operand, cast to the expected type; a tuple is cast element by element."""
         if given == wanted:
             return operand
         key = operand, spelled(wanted, self.writer.mesh)
@@ -141,16 +139,16 @@ class _Body:
         return self.made[key]
 
     def cast_leaf(self, operand: Instruction, given: Variance, wanted: Variance, reason: str) -> Instruction:
-        for op, axes in steps(given, wanted, self.writer.mesh):
+        for op, axes in cast_steps(given, wanted, self.writer.mesh):
             given = given.moved(axes, _TO[op])
             key = operand, f"{op}({','.join(axes)})"
             if key not in self.made:
-                self.made[key] = self.add(self.copy(operand, Mark(op, axes, reason), given))
+                self.made[key] = self.add(self.copy(operand, NamedCollective(op, axes, reason), given))
             operand = self.made[key]
         return operand
 
-    def copy(self, operand: Instruction, mark: Mark, given: Variance) -> Instruction:
-        notes = self.typed_notes(noted(NOTHING, **{CAST: mark.text()}), given)
+    def copy(self, operand: Instruction, mark: NamedCollective, given: Variance) -> Instruction:
+        notes = self.typed_notes(add_notes(NOTHING, **{CAST: mark.text()}), given)
         name = self.writer.name("pvary" if mark.op == "pvary" else "pcast")
         return Instruction("copy", name, operand.shape, (operand,), None, None, operand.where, (), notes)
 
@@ -161,8 +159,8 @@ _BY = {("invarying", "varying"): ("pvary",), ("invarying", "reduced"): ("to_redu
        ("invarying", "unreduced"): ("pvary", "to_unreduced")}  # fmt: skip
 
 
-def steps(given: Variance, wanted: Variance, mesh: Mesh) -> list[tuple[str, tuple[str, ...]]]:
-    """The casts from one type to another, each with its axes; axes that go the same way go together."""
+def cast_steps(given: Variance, wanted: Variance, mesh: Mesh) -> list[tuple[str, tuple[str, ...]]]:
+    """The casts from one type to another, each with its axes; axes with the same cast are cast together."""
     found: dict[str, list[str]] = {}
     for axis in mesh.axes:
         if given.state(axis) != wanted.state(axis):
@@ -171,22 +169,12 @@ def steps(given: Variance, wanted: Variance, mesh: Mesh) -> list[tuple[str, tupl
     return [(op, tuple(found[op])) for op in CASTS if op in found]
 
 
-def with_called(instruction: Instruction, called: Sequence[Computation]) -> Any:
-    """The attributes with the called computations, in order, in place of what they are."""
-    given = iter(called)
-    changes: dict[str, Any] = {}
-    for key in instruction.attributes.calling:
-        value = getattr(instruction.attributes, key)
-        changes[key] = next(given) if isinstance(value, Region) else tuple(next(given) for _ in value)
-    return evolve(instruction.attributes, **changes)
-
-
 def names_in(computation: Computation) -> set[str]:
     return {each.name for c in computation.reachable() for each in c.instructions}
 
 
 def casts_in(computation: Computation) -> list[Cast]:
-    """All casts of a typed computation and of what it calls, those that were inserted with their reasons."""
+    """All casts of a typed computation and its callees; inserted ones have their reasons."""
     found = []
     for each in computation.reachable():
         for instruction in each.instructions:
@@ -201,25 +189,35 @@ def _origin(instruction: Instruction) -> Instruction:
     return instruction
 
 
-def lowered(computation: Computation) -> Computation:
+def remove_casts(computation: Computation) -> Computation:
     """The computation without its casts, which move no data.
 
-    A tuple that a called computation takes states no type, since real XLA takes no attributes of such a parameter.
+    Tuple parameters of callees state no type, since real XLA accepts no attributes on them.
     """
-    done: dict[Computation, Computation] = {}
-    for each in computation.reachable():
-        done[each] = _lowered(each, done, each is computation)
-    return done[computation]
+    return _Lowering(computation).program(computation)
 
 
 def readable(module: Module) -> Module:
-    """The module as real XLA reads it: no tuple that a computation takes, the entry's among them, states a type."""
+    """The module as real XLA reads it: no tuple parameter states a type, also not in the entry."""
     if not any(_is_typed_tuple(each) for computation in module.computations for each in computation.instructions):
         return module
-    done: dict[Computation, Computation] = {}
-    for each in module.entry.reachable():
-        done[each] = _lowered(each, done, False)
-    return evolve(module, entry=done[module.entry], computations=())
+    return evolve(module, entry=_Lowering(None).program(module.entry), computations=())
+
+
+class _Lowering(Rewriter):
+    """The pass that removes casts, and the stated types of tuple parameters outside the entry."""
+
+    def __init__(self, entry: Computation | None) -> None:
+        super().__init__()
+        self.typed = frozenset(entry.parameters) if entry is not None else frozenset()
+
+    def instruction(self, instruction: Instruction) -> Instruction:
+        if cast_of(instruction) is not None:
+            return self.now[instruction.operands[0]]
+        is_tuple = instruction.opcode == "parameter" and isinstance(instruction.shape, TupleShape)
+        if is_tuple and instruction not in self.typed:
+            return self.add(_drop_type(instruction))
+        return super().instruction(instruction)
 
 
 def _is_typed_tuple(instruction: Instruction) -> bool:
@@ -227,48 +225,11 @@ def _is_typed_tuple(instruction: Instruction) -> bool:
     return is_tuple and declared(instruction) is not None
 
 
-def _lowered(computation: Computation, done: Mapping[Computation, Computation], is_entry: bool) -> Computation:
-    new: dict[Instruction, Instruction] = {}
-    kept: list[Instruction] = []
-    for instruction in computation.instructions:
-        if cast_of(instruction) is not None:
-            new[instruction] = new[instruction.operands[0]]
-            continue
-        is_taken_apart = (
-            instruction.opcode == "parameter" and isinstance(instruction.shape, TupleShape) and not is_entry
-        )
-        new[instruction] = _untyped(instruction) if is_taken_apart else _renewed(instruction, new, done)
-        kept.append(new[instruction])
-    if all(old is now for old, now in zip(computation.instructions, kept, strict=False)) and len(kept) == len(new):
-        return computation
-    return Computation(computation.name, kept, new[computation.root])
-
-
-def _untyped(parameter: Instruction) -> Instruction:
-    """The parameter without what it states of its type."""
+def _drop_type(parameter: Instruction) -> Instruction:
+    """The parameter without its stated type."""
     notes = {key: value for key, value in parameter.annotations.items() if key != "frontend_attributes"}
     given = parameter.annotations.get("frontend_attributes", NOTHING)
     rest = {key: value for key, value in given.items() if key != VARIANCE}
     if rest:
         notes["frontend_attributes"] = MappingProxyType(rest)
     return evolve(parameter, annotations=MappingProxyType(notes) if notes else NOTHING)
-
-
-def _renewed(
-    instruction: Instruction, new: Mapping[Instruction, Instruction], done: Mapping[Computation, Computation]
-) -> Instruction:
-    operands = tuple(new[each] for each in instruction.operands)
-    control = tuple(dict.fromkeys(new[each] for each in instruction.control))
-    called = [done[each] for each in instruction.called]
-    if (
-        _same(operands, instruction.operands)
-        and _same(control, instruction.control)
-        and _same(called, instruction.called)
-    ):
-        return instruction
-    attributes = with_called(instruction, called) if called else instruction.attributes
-    return evolve(instruction, operands=operands, control=control, attributes=attributes)
-
-
-def _same(new: Iterable[object], old: Iterable[object]) -> bool:
-    return all(a is b for a, b in zip(new, old, strict=True))

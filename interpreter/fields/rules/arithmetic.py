@@ -11,7 +11,7 @@ from xbuild.core.attributes import Array
 
 from . import residues
 from .complexes import joined, parts
-from .laws import chosen
+from .laws import by_signs, chosen
 from .places import own_places, places
 from .residues import Word, has_special
 from .tables import fields
@@ -116,9 +116,17 @@ def minimum(lhs: Word, rhs: Word) -> Word:
 
 
 def _extreme(holds: Of, a: Word, b: Word) -> Word:
-    first, second = places(a), places(b)
-    found = np.where(holds(first, second), a, b)
-    return np.where(np.isnan(first) | np.isnan(second), residues.UNDEFINED, found)
+    found = np.where(holds(*ordered(a, b)), a, b)
+    return np.where((a == residues.UNDEFINED) | (b == residues.UNDEFINED), residues.UNDEFINED, found)
+
+
+def ordered(a: Word, b: Word) -> tuple[Array, Array]:
+    """The places of two words; where signs count, that of their difference and 0."""
+    if not by_signs():
+        return places(a), places(b)
+    shape = np.broadcast(a, b).shape
+    away = chosen(shape, lambda: np.where(a == b, 0.0, own_places(minus(a, b))))
+    return away, np.zeros(shape)
 
 
 @fields
@@ -136,7 +144,7 @@ def compare(lhs: Word, rhs: Word, *, direction: str, type: str | None) -> Array:
     if direction in ("EQ", "NE"):
         same = chosen(np.broadcast(lhs, rhs).shape, lambda: _same(lhs, rhs))
         return np.asarray(same if direction == "EQ" else ~same)
-    return np.asarray(_TESTS[direction](places(lhs), places(rhs)) & _unequal(lhs, rhs, direction))
+    return np.asarray(_TESTS[direction](*ordered(lhs, rhs)) & _unequal(lhs, rhs, direction))
 
 
 def _same(lhs: Word, rhs: Word) -> Array:

@@ -13,15 +13,15 @@ from shape_inference.types import u64
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
 
-from ...ops.conversion import relaid
+from ...ops.conversion import reinterpret_layout
 from ...ops.leaves import iota as counted
-from ...rules.tables import compute
+from ...rules import compute
 from . import residues
 from .complexes import joined, parts
 from .evaluation import by_type
 from .functions import bits_of, random_words
-from .laws import chosen
-from .places import places
+from .laws import by_signs, chosen
+from .places import own_places, places
 from .residues import Word
 from .tables import Undecidable
 
@@ -53,7 +53,19 @@ def converted(operand: Any, source: PrimitiveType, target: PrimitiveType) -> Any
 
 
 def _integers(words: Word, target: PrimitiveType) -> Array:
-    return _bounded(np.trunc(places(words)), target)
+    wide = target.bits >= 32 and not by_signs()
+    reals = chosen(words.shape, lambda: _places_of_integers(words)) if wide else places(words)
+    return _bounded(np.trunc(reals), target)
+
+
+def _places_of_integers(words: Word) -> Array:
+    """The places of words, with integers of 32 bits at their own."""
+    found, whole = own_places(words), residues.as_integers(words)
+    return np.where((np.abs(whole) <= _MOST_WHOLE) & ~residues.is_special(words), whole, found)
+
+
+_MOST_WHOLE = 1 << 32
+"""Integers up to it are known: both fields together have 2^62 numbers."""
 
 
 def _bounded(reals: Array, target: PrimitiveType) -> Array:
@@ -118,9 +130,9 @@ def bitcast(instruction: Instruction, operand: Any) -> Any:
     if source.dtype is not target.dtype:
         if source.dtype.bits != target.dtype.bits:
             raise Undecidable("bits of floats in a type of another width")
-        moved = relaid(operand, *_carried(operand, source, target))
+        moved = reinterpret_layout(operand, *_carried(operand, source, target))
         return _recast(moved, source.dtype, target.dtype)
-    return relaid(operand, *_carried(operand, source, target))
+    return reinterpret_layout(operand, *_carried(operand, source, target))
 
 
 def _carried(operand: Array, source: Shape, target: Shape) -> tuple[Shape, Shape]:

@@ -10,11 +10,13 @@ import numpy as np
 
 from shape_inference import AnyShape, Shape, TupleShape, leaves
 from shape_inference.elided import ElidedArray
+from shape_inference.trees import map_leaves
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.op import OPS
 
-from ...rules.tables import compute
-from ...runtime.single import DeviceIds, rule_of
+from ...rules import compute
+from ...runtime.instruction_values import DeviceIds, rule_of
+from . import literals
 from .primes import Pair, current
 from .regions import FieldRegion, computing
 from .residues import of_reals
@@ -50,13 +52,7 @@ _BY_TYPE: dict[str, Any] = {}
 
 
 def _array(operand: Any) -> Any:
-    return (
-        tuple(map(_array, operand))
-        if isinstance(operand, tuple)
-        else operand
-        if operand is None
-        else np.asarray(operand)
-    )
+    return map_leaves(lambda leaf: None if leaf is None else np.asarray(leaf), operand)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -114,11 +110,11 @@ def _scalar(operand: Any, shape: AnyShape) -> Any:
 
 def constant(instruction: Instruction) -> Any:
     """A literal as words."""
-    return _constant(instruction, current())
+    return _constant(instruction, current(), literals.current())
 
 
 @lru_cache(maxsize=1 << 12)
-def _constant(instruction: Instruction, pair: Pair) -> Any:
+def _constant(instruction: Instruction, pair: Pair, reading: literals.LiteralReading) -> Any:
     literal = instruction.attributes.literal
     if isinstance(literal, ElidedArray):
         raise Undecidable("constants whose elements are left out of the text")

@@ -14,10 +14,11 @@ from xbuild.core.attributes import Array
 from ...kernels.comparators import Key, keys_of
 from ...kernels.folds import _columns as columns
 from ...kernels.sorting import order_by_comparator, taken
-from ...rules.tables import compute
+from ...rules import compute
 from . import residues
-from .arithmetic import plus, times
+from .arithmetic import maximum, minimum, plus, times
 from .evaluation import is_float
+from .laws import by_signs
 from .places import places
 from .regions import FieldRegion, applied
 from .residues import Word
@@ -49,6 +50,8 @@ def _halved(rule: Any, rows: Word) -> Word:
 
 def _chosen(rows: Word, *, is_least: bool) -> Word:
     """The first or last of each column in the order; NaN where there is one."""
+    if by_signs():  # by which an order of many is none
+        return _halved(minimum if is_least else maximum, rows)
     where = places(rows)
     lost = np.isnan(where).any(0)
     where = np.where(np.isnan(where), 0.0, where)

@@ -13,31 +13,32 @@ from zlib import crc32
 import numpy as np
 
 from . import residues
-from .arithmetic import minus, opposite, plus, quotient, raised
+from .arithmetic import minus, opposite, plus, quotient, raised, times
 from .complexes import joined, parts
-from .laws import by_law, level
+from .laws import by_law, by_signs, cube_root, level, root
 from .places import is_turned, known, mixed, places, upright
 from .residues import UNDEFINED, Word
 from .tables import fields
 
 _INF = float("inf")
-_ODD = ("sine", "tan", "tanh", "sinh", "asin", "asinh", "atanh", "erf", "cbrt")
+_ODD = ("sine", "tanh", "sinh", "asin", "asinh", "atanh", "erf", "cbrt")
 _EVEN = ("cosine", "cosh", "abs")
 _POINTS: Mapping[str, Mapping[float, float]] = {
     "exponential": {0: 1, -_INF: 0, _INF: _INF},
     "log": {1: 0, 0: -_INF, _INF: _INF},
-    "rsqrt": {1: 1, 4: 0.5, 0: _INF, _INF: 0},
-    "cbrt": {0: 0, 1: 1, 8: 2, _INF: _INF},
+    "rsqrt": {0: _INF, _INF: 0},
+    "cbrt": {0: 0, 1: 1, 8: 2, 27: 3, 64: 4, _INF: _INF},
     "logistic": {0: 0.5, -_INF: 0, _INF: 1},
     "tanh": {0: 0, _INF: 1},
     "erf": {0: 0, _INF: 1},
-    "sine": {0: 0}, "tan": {0: 0}, "sinh": {0: 0, _INF: _INF}, "asin": {0: 0}, "asinh": {0: 0, _INF: _INF},
+    "sine": {0: 0}, "sinh": {0: 0, _INF: _INF}, "asin": {0: 0}, "asinh": {0: 0, _INF: _INF},
     "atanh": {0: 0, 1: _INF}, "cosine": {0: 1}, "cosh": {0: 1, _INF: _INF}, "acos": {1: 0}, "acosh": {1: 0},
 }  # fmt: skip
 """Where the value of a function is known; of odd and even functions for numbers from 0 on."""
 
 NAMES = (
-    "exponential", "log", "rsqrt", "logistic", "acos", "acosh", *(name for name in (*_ODD, *_EVEN) if name != "abs"),
+    "exponential", "log", "rsqrt", "logistic", "acos", "acosh",
+    *(name for name in (*_ODD, *_EVEN) if name != "abs"),
 )  # fmt: skip
 """The functions of one operand that are random ones."""
 
@@ -71,16 +72,44 @@ def applied(name: str, operand: Word) -> Word:
         return joined(first, random_words(f"{name} i", operand))
     if level() is not None and name in _OF_EXPONENTIALS:
         return _OF_EXPONENTIALS[name](operand)
+    if by_signs() and name in _OF_LOGARITHMS:
+        return _OF_LOGARITHMS[name](operand)
     given = upright(operand) if name in _ODD or name in _EVEN else operand
     given = np.where(given == residues.NEGATIVE, residues.INFINITE, given) if given is not operand else given
-    found = by_law(name, given, np.where(residues.is_special(given), UNDEFINED, random_words(name, given)))
+    found = _by_root(name, given) if by_signs() and name in ROOTS else random_words(name, given)
+    found = by_law(name, given, np.where(residues.is_special(given), UNDEFINED, found))
     numbers = known(given)
+    if name == "rsqrt":
+        found = _of_squares(numbers, found)
     for point, value in _POINTS.get(name, {}).items():
         found = np.where(numbers == point, residues.of_reals(np.array(value, np.float64)), found)
     if name not in _ODD:
         return found
     turned = is_turned(operand) | (operand == residues.NEGATIVE)
     return np.where(turned, _opposite(found), found)
+
+
+ROOTS = frozenset({"rsqrt", "cbrt"})
+"""Functions that are roots in the fields, where signs count."""
+
+
+def _by_root(name: str, operand: Word) -> Word:
+    if name == "cbrt":
+        return cube_root(operand)
+    found = root(operand)
+    return np.where(residues.is_special(found), found, residues.inverse(found))
+
+
+def _of_squares(numbers: Any, otherwise: Word) -> Word:
+    """The inverse roots of numbers that are squares of multiples of 1/256."""
+    with np.errstate(invalid="ignore"):
+        scaled = np.sqrt(numbers) * 256
+        is_square = (scaled == np.rint(scaled)) & (scaled > 0) & (scaled < 2**24) & (numbers * 65536 == scaled**2)
+    if not is_square.any():
+        return otherwise
+    whole = residues.of_integers(np.where(is_square, scaled, 1).astype(np.int64))
+    found = residues.multiply(residues.inverse(whole), residues.of_integers(np.full(whole.shape, 256)))
+    return np.where(is_square, found, otherwise)
 
 
 def _logistic(operand: Word) -> Word:
@@ -93,8 +122,35 @@ def _tanh(operand: Word) -> Word:
     return minus(plus(found, found), _one(operand))
 
 
-_OF_EXPONENTIALS = {"logistic": _logistic, "tanh": _tanh}
+def _hyperbolic(sign: Callable[[Word, Word], Word]) -> Callable[[Word], Word]:
+    def rule(operand: Word) -> Word:
+        """(exp(x) + exp(-x)) / 2, or the difference."""
+        both = sign(applied("exponential", operand), applied("exponential", opposite(operand)))
+        return quotient(both, plus(_one(operand), _one(operand)))
+
+    return rule
+
+
+_OF_EXPONENTIALS = {"logistic": _logistic, "tanh": _tanh, "cosh": _hyperbolic(plus), "sinh": _hyperbolic(minus)}
 """Functions that are quotients of exponentials, where these are read by their laws."""
+
+
+def _of_square(sign: Callable[[Word, Word], Word]) -> Callable[[Word], Word]:
+    def rule(operand: Word) -> Word:
+        """log(x + sqrt(x^2 + 1)), or with -1."""
+        return applied("log", plus(operand, sqrt(sign(times(operand, operand), _one(operand)))))
+
+    return rule
+
+
+def _atanh(operand: Word) -> Word:
+    """log((1 + x) / (1 - x)) / 2."""
+    found = applied("log", quotient(plus(_one(operand), operand), minus(_one(operand), operand)))
+    return quotient(found, plus(_one(operand), _one(operand)))
+
+
+_OF_LOGARITHMS = {"asinh": _of_square(plus), "acosh": _of_square(minus), "atanh": _atanh}
+"""Functions that are logarithms, where these are read by their laws and signs count."""
 
 
 def _opposite(words: Word) -> Word:
@@ -138,11 +194,14 @@ def log_plus_one(operand: Word, **attributes: Any) -> Word:
 
 @fields
 def sqrt(operand: Word, **attributes: Any) -> Word:
-    """x * rsqrt(x), and 0 of 0."""
-    found = fields["multiply"](operand, applied("rsqrt", operand))
-    if operand.dtype.kind == "c":
-        return found
-    return np.where((operand == 0) | (operand == residues.INFINITE), operand, found)
+    """1 / rsqrt(x)."""
+    return fields["divide"](_one(operand), applied("rsqrt", operand))
+
+
+@fields
+def tan(operand: Word, **attributes: Any) -> Word:
+    """sin(x) / cos(x)."""
+    return fields["divide"](applied("sine", operand), applied("cosine", operand))
 
 
 @fields
@@ -152,6 +211,8 @@ def power(lhs: Word, rhs: Word) -> Word:
         return joined(random_words("power", lhs, rhs), random_words("power i", lhs, rhs))
     numbers = known(rhs)
     found = random_words("power", lhs, rhs)
+    if by_signs() and np.isnan(numbers).any():
+        found = applied("exponential", times(rhs, applied("log", lhs)))
     for each in np.unique(numbers[np.isfinite(numbers)]):
         found = np.where(numbers == each, _power(lhs, float(each), found), found)
     return found
@@ -163,8 +224,10 @@ def _power(lhs: Word, exponent: float, otherwise: Word) -> Word:
     if exponent == int(exponent):
         finite = raised(np.where(residues.is_special(lhs), np.uint64(0), lhs), int(exponent))
         return np.where(residues.is_special(lhs), otherwise, finite)
-    if exponent in (0.5, -0.5):
-        return sqrt(lhs) if exponent > 0 else applied("rsqrt", lhs)
+    if 2 * exponent == int(2 * exponent):
+        whole = int(exponent)
+        found = sqrt(lhs) if exponent > 0 else applied("rsqrt", lhs)
+        return times(_power(lhs, float(whole), found), found) if whole else found
     return otherwise
 
 

@@ -10,8 +10,8 @@ from shape_inference import Shape
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
 
-from ...custom_calls.stacks import names, results
-from ...custom_calls.table import numbers
+from ...custom_calls.built_in import config_numbers
+from ...custom_calls.lapack import result_shapes, targets_of
 from .complexes import joined
 from .functions import random_words
 from .laws import chosen
@@ -19,8 +19,8 @@ from .places import mixed
 from .wholes import digest, random_outputs
 
 _ROUTINES = ("potrf", "getrf", "geqrf", "orgqr", "ungqr", "gesdd", "gesvd", "syevd", "heevd", "geev", "gtsv")
-ROUTINES = frozenset(target for routine in _ROUTINES for target in names(routine))
-SOLVES = frozenset(names("trsm"))
+ROUTINES = frozenset(target for routine in _ROUTINES for target in targets_of(routine))
+SOLVES = frozenset(targets_of("trsm"))
 
 
 def routine(instruction: Instruction, operands: tuple[Any, ...]) -> Any:
@@ -30,8 +30,8 @@ def routine(instruction: Instruction, operands: tuple[Any, ...]) -> Any:
     seeds: Any = np.uint64(0)
     for place, operand in enumerate(operands):
         seeds = mixed(seeds ^ mixed(digest(operand, np.ndim(operand) - batch), place), 21)
-    name = f"{a.custom_call_target} {sorted(numbers(instruction).items())}"
-    found = tuple(_result(f"{name} {n}", seeds, each, batch) for n, each in enumerate(results(instruction)))
+    name = f"{a.custom_call_target} {sorted(config_numbers(instruction).items())}"
+    found = tuple(_result(f"{name} {n}", seeds, each, batch) for n, each in enumerate(result_shapes(instruction)))
     return found if len(found) > 1 else found[0]
 
 
@@ -47,7 +47,7 @@ def _result(name: str, seeds: Array, shape: Shape, batch: int) -> Any:
 
 def solve(instruction: Instruction, matrix: Any, operand: Any) -> Any:
     """A random function of the matrix and of each right side."""
-    given = sorted(numbers(instruction).items())
+    given = sorted(config_numbers(instruction).items())
     is_left = chr(dict(given).get("side", ord("L"))) == "L"
     right = np.swapaxes(operand, -1, -2) if is_left else operand
     seeds = mixed(digest(right, 1) ^ mixed(digest(matrix, 2), 8)[..., None], 9)

@@ -21,17 +21,20 @@ from xbuild.core.context import assigned
 
 from . import residues
 from .powers import logarithm, power
-from .primes import Pair, current
+from .primes import Pair, current, over
 from .residues import Word
 from .tables import Undecidable
 
-LAWFUL = frozenset({"exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh"})
+LAWFUL = frozenset({"exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh", "cosh",
+                    "sinh"})  # fmt: skip
 """Ops that are read by the laws of exponentials and logarithms."""
+LAWFUL_BY_SIGNS = LAWFUL | {"power", "asinh", "acosh", "atanh"}
+"""Likewise, where signs count."""
 _DIFFER = "choices that depend on exponentials"
 
 
 @define(eq=False)
-class Choices:
+class OrderChoices:
     """What is chosen by the order of numbers, in the order of evaluation: recorded once, then repeated.
 
     `proposed` are the choices by the numbers of this evaluation, where `proposes`.
@@ -54,9 +57,9 @@ class Choices:
         self.at += 1
         return self.made[self.at - 1]
 
-    def repeated(self, *, proposes: bool) -> Choices:
+    def repeated(self, *, proposes: bool) -> OrderChoices:
         """The same choices, to be made again from the first on."""
-        return Choices(self.made, 0, proposes)
+        return OrderChoices(self.made, 0, proposes)
 
     def check_ended(self) -> None:
         """Undecidable where a repetition has left out choices."""
@@ -69,17 +72,20 @@ Calls = dict[str, list[Word]]
 
 
 @define(eq=False)
-class Level:
+class TowerLevel:
     """The evaluation of a program on one level: the arguments it has, and those on the levels below and above.
 
-    `scales`: for both primes what the base of powers is raised to, for the generator.
+    `scales`: for both primes what the base of powers is raised to, for the generator. `by_signs`: whether the squares
+    by the first prime are the positive numbers, so that roots, signs and sizes obey their laws; then only the residues
+    by that prime count.
     """
 
     scales: tuple[int, int]
-    choices: Choices
+    choices: OrderChoices
     below: Calls | None = None
     above: Calls | None = None
     upper: Pair | None = None
+    by_signs: bool = False
     own: Calls = field(factory=lambda: {"exponential": [], "log": []})
 
     def argument(self, name: str, operand: Word) -> Word | None:
@@ -94,13 +100,19 @@ class Level:
         return source[name][place]
 
 
-_level: ContextVar[Level | None] = ContextVar("xbuild_level", default=None)
-level: Callable[[], Level | None] = _level.get
+_level: ContextVar[TowerLevel | None] = ContextVar("xbuild_level", default=None)
+level: Callable[[], TowerLevel | None] = _level.get
 
 
-def evaluating(given: Level) -> AbstractContextManager[Level | None]:
+def evaluating(given: TowerLevel) -> AbstractContextManager[TowerLevel | None]:
     """Inside, exponentials, logarithms and choices are those of an evaluation on a level."""
     return assigned(_level, given)
+
+
+def by_signs() -> bool:
+    """Whether the squares by the first prime are the positive numbers."""
+    found = level()
+    return found is not None and found.by_signs
 
 
 def chosen(dims: tuple[int, ...], choose: Callable[[], Any]) -> Array:
@@ -116,23 +128,55 @@ def by_law(name: str, operand: Word, otherwise: Word) -> Word:
         return otherwise
     argument = here.argument(name, operand)
     if argument is None:
-        return otherwise
+        return _of_positive(operand, otherwise) if name == "log" and here.below is not None else otherwise
     if name == "exponential":
         found = residues.packed(*_each(power, argument, current(), here.scales))
         return np.where(residues.is_special(operand) | residues.is_special(argument), otherwise, found)
     assert here.upper is not None
     is_open = residues.is_special(operand) | residues.is_special(argument) | (operand == 0) | _has_zero(argument)
     plain = np.where(is_open, np.uint64(1 | 1 << 31), argument)
-    found = residues.packed(*_each(logarithm, plain, here.upper, here.scales))
-    return np.where(is_open, otherwise, found)
+    found = np.where(is_open, otherwise, residues.packed(*_each(logarithm, plain, here.upper, here.scales)))
+    return _of_positive(argument, found, here.upper)
 
 
 def _each(rule: Callable[..., Array], words: Word, pair: Pair, scales: tuple[int, int]) -> list[Array]:
-    """A rule applied to the residues, with both primes."""
+    """A rule applied to the residues, with both primes; where signs count, with the first, and 1 by the other."""
+    if by_signs():
+        first = rule(residues.halves(words)[0], pair.primes[0], scales[0])
+        return [first, np.ones_like(first)]
     return [rule(*each) for each in zip(residues.halves(words), pair.primes, scales, strict=True)]
+
+
+def _of_positive(argument: Word, values: Word, pair: Pair | None = None) -> Word:
+    """The values of a function at positive arguments, where signs count; NaN at others."""
+    if not by_signs():
+        return values
+    return np.where(is_negative(argument, pair), residues.UNDEFINED, values)
+
+
+def is_negative(words: Word, pair: Pair | None = None) -> Array:
+    """Which numbers are no squares by the first prime."""
+    with over(pair or current()):
+        prime = current().primes[0]
+        symbol, _ = residues.halves(residues.power(words, (prime // 2, 0)))
+    found: Array = (symbol == prime - 1) & ~residues.is_special(words)
+    return found
+
+
+def root(words: Word) -> Word:
+    """The positive square roots of positive numbers, and NaN for negative ones."""
+    one, other = current().primes
+    found = residues.power(words, ((one + 1) // 4, (other + 1) // 4))
+    return _of_positive(words, found)
+
+
+def cube_root(words: Word) -> Word:
+    """The cube roots, of which there is one by each prime."""
+    one, other = current().primes
+    return residues.power(words, ((2 * one - 1) // 3, (2 * other - 1) // 3))
 
 
 def _has_zero(words: Word) -> Array:
     first, second = residues.halves(words)
-    found: Array = (first == 0) | (second == 0)
+    found: Array = (first == 0) | ((second == 0) & (not by_signs()))
     return found

@@ -1,4 +1,4 @@
-"""The order of residues: numbers that the field shows to be small stand at their place, all others at a random one.
+"""The order of residues: numbers that the field shows to be small have their true position, all others a random one.
 
 Comparisons, maxima and sorts go by it. The place is a function of the residues alone, so that equal values are ordered
 alike wherever they were computed; the place of -x is minus that of x.
@@ -17,7 +17,7 @@ from xbuild.core.attributes import Array
 from xbuild.core.context import assigned
 
 from . import residues
-from .laws import chosen
+from .laws import by_signs, chosen, is_negative
 from .primes import current
 from .residues import Word
 
@@ -89,6 +89,8 @@ def _whole(words: Word) -> Array:
 
 def is_turned(words: Word) -> Array:
     """Whether a word is the second of a pair x, -x, by a fixed choice."""
+    if by_signs():
+        return is_negative(words)
     (first, second), (one, other) = residues.halves(words), current().primes
     turned: Array = np.where(first == 0, second > other // 2, first > one // 2)
     return turned & ~residues.is_special(words)

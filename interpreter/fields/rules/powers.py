@@ -64,14 +64,31 @@ def logarithm(values: Array, prime: int, scale: int) -> Array:
     return (found * factor % np.uint64(order))[places].reshape(values.shape)
 
 
+_AT_ONCE = 1 << 15
+"""How many numbers are looked up in the table at once."""
+
+
+@lru_cache(maxsize=8)
+def _giant_steps(prime: int) -> Array:
+    """By what numbers are multiplied after each number of giant steps."""
+    step = pow(_BASE, -_STEPS, prime)
+    found = [1]
+    for _ in range(prime // 2 // _STEPS):
+        found.append(found[-1] * step % prime)
+    return np.array(found, np.uint64)
+
+
 def _of_squares(values: Array, prime: int) -> Array:
-    """The exponents of the base for squares: giant steps down to the powers of the table."""
+    """The exponents of the base for squares: giant steps down to the powers of the table, several at once."""
     powers, exponents = _table(prime)
-    step = np.uint64(pow(_BASE, -_STEPS, prime))
-    found, left, rest = np.zeros(len(values), np.uint64), np.arange(len(values)), values
-    for giant in range(prime // 2 // _STEPS + 1):
+    steps, word = _giant_steps(prime), np.uint64(prime)
+    found, left, done = np.zeros(len(values), np.uint64), np.arange(len(values)), 0
+    while len(left) and done < len(steps):
+        several = steps[done : done + max(_AT_ONCE // len(left), 1)]
+        rest = values[left, None] * several % word
         at = np.minimum(np.searchsorted(powers, rest), _STEPS - 1)
         is_hit = powers[at] == rest
-        found[left[is_hit]] = exponents[at[is_hit]] + np.uint64(giant * _STEPS)
-        left, rest = left[~is_hit], rest[~is_hit] * step % np.uint64(prime)
+        rows, giants = np.nonzero(is_hit)
+        found[left[rows]] = exponents[at[rows, giants]] + ((giants + done) * _STEPS).astype(np.uint64)
+        left, done = left[~is_hit.any(1)], done + len(several)
     return found

@@ -50,6 +50,13 @@ TOWER = tuple(
 """Fields of which each prime is twice that of the level below, and 1: powers of a generator of the squares have
 exponents that are numbers of the level below."""
 
+SIGNED = (Pair((1072375919, TOWER[-2].primes[1])), Pair((2144751839, TOWER[-1].primes[1])))
+"""Two levels of a tower in which the first prime says which numbers are positive: the squares by it.
+
+-1 is none, and of each other number either it or its negative is one; 2, 3, 5 and 7 are squares by both first primes.
+Cube roots are unique by all, since none is 1 more than a multiple of 3.
+"""
+
 _current: ContextVar[Pair] = ContextVar("xbuild_primes", default=PLAIN)
 current: Callable[[], Pair] = _current.get
 

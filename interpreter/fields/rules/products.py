@@ -11,7 +11,7 @@ import numpy as np
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
 
-from ...rules.tables import compute
+from ...rules import compute
 from . import residues
 from .arithmetic import minus, plus
 from .complexes import joined, parts

@@ -14,7 +14,9 @@ from xbuild.core.graph import Computation, Instruction
 from xbuild.core.hooks import Hook
 from xbuild.properties.effects import PLAIN_CALLS
 
-from ...rules.region import Region, has_floats, is_elementwise
+from ...rules.limits import check_time
+from ...rules.region import AppliedComputation, has_floats, is_elementwise
+from .calls import earlier_calls
 from .tables import Undecidable
 
 computing: Hook[..., Any] = Hook("computes an instruction over prime fields")
@@ -22,7 +24,7 @@ computing: Hook[..., Any] = Hook("computes an instruction over prime fields")
 
 
 @frozen(eq=False, slots=False)
-class FieldRegion(Region):
+class FieldRegion(AppliedComputation):
     """A region whose floats are words; none of its folds is that of a known op of NumPy."""
 
     @cached_property
@@ -45,12 +47,12 @@ class FieldRegion(Region):
     @cached_property
     def opcode(self) -> str | None:
         """The opcode of a computation of integers that is one known op; those of floats have rules of their own."""
-        return None if has_floats(self.computation) else Region(self.computation).opcode
+        return None if has_floats(self.computation) else AppliedComputation(self.computation).opcode
 
     @cached_property
     def known(self) -> str | None:
         """The opcode of a computation that is one commutative op, whatever its type."""
-        return Region(self.computation).opcode
+        return AppliedComputation(self.computation).opcode
 
 
 def _carrier(shape: Shape) -> np.dtype[Any]:
@@ -62,8 +64,12 @@ def _carrier(shape: Shape) -> np.dtype[Any]:
 def applied(computation: Computation, operands: Sequence[Any]) -> Any:
     """The root of an elementwise computation on arrays of one shape."""
     local: dict[Instruction, Any] = dict(zip(computation.parameters, operands, strict=True))
+    earlier = earlier_calls(computation)
     for instruction in computation.instructions:
-        if instruction not in local:
+        check_time()
+        if earlier.get(instruction) in local:
+            local[instruction] = local[earlier[instruction]]
+        elif instruction not in local:
             local[instruction] = _step(instruction, [local[each] for each in instruction.operands])
     return local[computation.root]
 

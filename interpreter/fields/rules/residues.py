@@ -14,6 +14,7 @@ import numpy as np
 
 from xbuild.core.attributes import Array
 
+from . import literals
 from .primes import current
 from .tables import Undecidable
 
@@ -26,8 +27,6 @@ LIMIT = np.uint64(1 << 62)
 INFINITE, NEGATIVE, UNDEFINED = (np.uint64(n << 62) for n in (1, 2, 3))
 _REALS = np.array([0.0, np.inf, -np.inf, np.nan])
 _MARKS = {np.inf: INFINITE, -np.inf: NEGATIVE}
-DENOMINATORS = (10, 100, 1000)
-"""A literal is read as the fraction that rounds to it, of a denominator up to the first of these for which one does."""
 
 
 def packed(first: Array, second: Array) -> Word:
@@ -124,6 +123,15 @@ def of_integers(values: Array) -> Word:
     return packed(*(np.mod(wide, prime).astype(np.uint64) for prime in current().primes))
 
 
+def as_integers(words: Word) -> Array:
+    """The integers of the least magnitude with these residues (by the Chinese remainder theorem)."""
+    (first, second), (one, other) = halves(words), current().primes
+    steps = (second + np.uint64(other) - first % np.uint64(other)) % np.uint64(other)
+    steps = steps * np.uint64(pow(one, -1, other)) % np.uint64(other)
+    found: Array = (first + np.uint64(one) * steps).astype(np.int64)
+    return np.where(found > one * other // 2, found - one * other, found)
+
+
 def of_fraction(value: Fraction) -> int:
     """The word of a fraction whose denominator neither prime divides."""
     first, second = (value.numerator * pow(value.denominator, -1, p) % p for p in current().primes)
@@ -131,29 +139,18 @@ def of_fraction(value: Fraction) -> int:
 
 
 def of_reals(values: Array) -> Word:
-    """Floats of a literal as numbers of the fields, each by the fraction that it stands for."""
+    """Floats of a literal as numbers of the fields, each by the number that it stands for."""
     exact = np.asarray(values)
     with np.errstate(all="ignore"):  # NaN of some bits warns where it is converted
         wide = exact.astype(np.float64)
     distinct, places = np.unique(wide.reshape(-1), return_inverse=True)
-    primes = current().primes
-    words = np.array([_word(float(each), exact.dtype, primes) for each in distinct], np.uint64)
+    primes, reading = current().primes, literals.current()
+    words = np.array([_word(float(each), exact.dtype, primes, reading) for each in distinct], np.uint64)
     return words[places].reshape(exact.shape) if distinct.size else np.zeros(exact.shape, np.uint64)
 
 
 @lru_cache(maxsize=1 << 16)
-def _word(value: float, dtype: np.dtype[Any], primes: tuple[int, int]) -> int:
+def _word(value: float, dtype: np.dtype[Any], primes: tuple[int, int], reading: literals.LiteralReading) -> int:
     if not np.isfinite(value):
         return int(_MARKS.get(value, UNDEFINED))
-    return of_fraction(simplest(value, dtype))  # by these primes, which are the current ones
-
-
-def simplest(value: float, dtype: np.dtype[Any]) -> Fraction:
-    """The fraction of a small denominator that rounds to a float of a type; else the float exactly.
-
-    >>> simplest(float(np.float32(0.1)), np.dtype(np.float32)), simplest(0.75, np.dtype(np.float32))
-    (Fraction(1, 10), Fraction(3, 4))
-    """
-    exact = Fraction(value)
-    fractions = map(exact.limit_denominator, DENOMINATORS)
-    return next((each for each in fractions if float(np.asarray(float(each)).astype(dtype)) == value), exact)
+    return of_fraction(reading.fraction(value, dtype))  # by these primes, which are the current ones

@@ -119,7 +119,12 @@ def batch_norm_grad(
     return times(along(times(scale, inverse)), rest), grad_scale, _sums(grad_output, feature_index)
 
 
-def drawn(shape: Shape, number: int, *operands: Any) -> Any:
-    """What a random op draws for the n-th time on a device: a function of its operands and n, alike on each device."""
+def drawn(shape: Shape, number: int, distribution: str, *operands: Any) -> Any:
+    """What a random op draws for the n-th time on a device, alike on each: a random function of n and the distribution.
+
+    The operands shift and scale it: both ends of a uniform distribution, mean and deviation of a normal one.
+    """
     at = np.arange(shape.size, dtype=np.uint64).reshape(shape.dims)
-    return random_words(f"rng {number}", at, *(np.broadcast_to(each, shape.dims) for each in operands))
+    first, second = (np.broadcast_to(each, shape.dims) for each in operands)
+    scale = minus(second, first) if distribution == "rng_uniform" else second
+    return plus(first, times(scale, random_words(f"{distribution} {number}", at)))

@@ -50,6 +50,7 @@ ON_XLA = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 def test_real_xla_gives_the_same() -> None:
     from tests.oracle import Job, run

@@ -100,7 +100,7 @@ def test_a_run_that_stops_names_start_and_done_and_who_has_not_come() -> None:
     assert report.devices[0].instruction is not None
     assert report.devices[0].instruction.name == "done1"
     assert report.devices[0].missing == (1,)
-    assert "to come to start1, which done1 completes" in str(report)
+    assert "to reach start1, which done1 completes" in report.report(width=1000)
     assert_same(execute(program, [[ONES], [ONES]]), [2 * ONES] * 2)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import xbuild as xb
 from tests.checking.asynchronous.programs import finished, module, started
-from xbuild.text.writing.skeleton import skeleton_text
+from xbuild.text.printer import skeleton_text
 
 # What jaxlib 0.10.2 prints of its own modules.
 PRINTED = """

@@ -81,7 +81,7 @@ ENTRY e {{
 def test_of_a_loop_without_an_end_one_trip_is_checked_and_the_verdict_says_so() -> None:
     verdict = xb.check(xb.parse_hlo(LOOP))
     assert verdict.kind == "ok"
-    assert verdict.notes == ("while w never ends, as its condition is constant: what is said is of one trip of it",)
+    assert verdict.notes == ("while w never ends, since its condition is constant; the verdict covers one trip of it",)
     assert verdict.notes[0] in str(verdict)
     assert verdict.to_dict()["notes"] == list(verdict.notes)
 

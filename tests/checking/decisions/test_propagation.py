@@ -10,13 +10,11 @@ import pytest
 
 import xbuild as xb
 from interpreter import evaluate, execute
+from shape_inference.trees import flatten
 from tests.checking.decisions.drawn_values import Draw
-from xbuild.checking.dataflow.analysis import flat
 from xbuild.checking.dataflow.backward_slice import BackwardSlice
-from xbuild.checking.dataflow.constant_propagation import Propagation
-from xbuild.checking.dataflow.exchange import Exchange
-from xbuild.checking.dataflow.lattice import Open, is_value
-from xbuild.checking.dataflow.readings import settled
+from xbuild.checking.dataflow.constant_propagation import CollectiveExchange, Propagation, await_results
+from xbuild.checking.dataflow.lattice import OpenValue, is_value
 from xbuild.checking.model.program import program_of
 from xbuild.checking.structure.collective_matching import collective_identities
 from xbuild.running import LARGEST
@@ -26,13 +24,15 @@ def readings(module: xb.Module, *roots: xb.Instruction) -> list[Any]:
     """What is known of the root of a program on each of its devices."""
     program = program_of(module)
     needed = BackwardSlice(module)
-    needed.also(roots or (module.entry.root,))
-    exchange, found = Exchange(program, collective_identities(program), frozenset()), {}
+    needed.add_collectives(roots or (module.entry.root,))
+    exchange, found = CollectiveExchange(program, collective_identities(program), frozenset()), {}
 
     def walk(device: int) -> Iterator[Any]:
         entry = module.entry
-        reading = yield from Propagation(exchange, needed, device).run(entry, [Open() for _ in entry.parameters], ())
-        found[device] = yield from settled(reading)
+        reading = yield from Propagation(exchange, needed, device).run(
+            entry, [OpenValue() for _ in entry.parameters], ()
+        )
+        found[device] = yield from await_results(reading)
 
     with np.errstate(all="ignore"):
         exchange.run({device: walk(device) for device in program.devices})
@@ -46,9 +46,9 @@ def assert_holds(leaf: Any, value: Any, told: str) -> str:
         assert leaf.dtype == value.dtype, told
         assert np.asarray(leaf).tobytes() == value.tobytes(), told
         return "known"
-    if isinstance(leaf, Open) and leaf.among:
+    if isinstance(leaf, OpenValue) and leaf.among:
         assert any(np.asarray(each).tobytes() == value.tobytes() for each in leaf.among), told
-    if isinstance(leaf, Open) and leaf.bounds is not None:
+    if isinstance(leaf, OpenValue) and leaf.bounds is not None:
         assert leaf.bounds[0] <= int(value.min()) <= int(value.max()) <= leaf.bounds[1], told
         return "bounded"
     return "open"
@@ -67,7 +67,7 @@ def test_what_is_known_is_what_a_run_gives(first: int) -> None:
         (reading,) = readings(module_of(computation))
         for _ in range(3 if seed % 3 else 1):
             for n, (leaf, value) in enumerate(
-                zip(flat(reading), evaluate(computation, *draw.arguments()), strict=True)
+                zip(flatten(reading), evaluate(computation, *draw.arguments()), strict=True)
             ):
                 counts[assert_holds(leaf, value, f"seed {seed}, element {n}: {computation}")] += 1
     assert counts["known"] > 250
@@ -124,7 +124,7 @@ def test_what_is_known_on_each_device_is_what_a_run_gives_there(first: int) -> N
         module = module_of(draw.computation(), num_replicas=4)
         results = execute(module, [draw.arguments() for _ in range(4)])
         for device, (reading, values) in enumerate(zip(readings(module), results, strict=True)):
-            for n, (leaf, value) in enumerate(zip(flat(reading), values, strict=True)):
+            for n, (leaf, value) in enumerate(zip(flatten(reading), values, strict=True)):
                 counts[assert_holds(leaf, value, f"seed {seed}, device {device}, element {n}: {module}")] += 1
     assert counts["known"] > 800
 
@@ -157,4 +157,4 @@ def test_chance_and_what_comes_from_outside_are_not_known() -> None:
     called = xb.custom_call(key, custom_call_target="anything", shape=xb.s32[2])
     roots = [state, bits, item, called]
     (reading,) = readings(module_of(builder.build(xb.ops.tuple_(roots))))
-    assert not any(is_value(leaf) for leaf in flat(reading))
+    assert not any(is_value(leaf) for leaf in flatten(reading))

@@ -37,7 +37,7 @@ def test_an_order_that_was_searched_is_told_as_found() -> None:
     verdict = xb.check(xb.ModuleGroup({0: xb.parse_hlo(SENDS), 1: xb.parse_hlo(TAKES)}))
     names = [instruction.name for instruction in verdict.schedule[1]]
     assert names.index("k") < names.index("g")
-    assert "not the recorded one on device 1" in str(verdict)
+    assert "not the recorded order on device 1" in str(verdict)
 
 
 def test_a_given_order_may_be_all_that_is_wrong() -> None:
@@ -69,7 +69,7 @@ def test_where_not_all_can_be_tried_it_says_so(monkeypatch: pytest.MonkeyPatch) 
     program = many((*a,), (*a[::-1],), domains=((0, 1),) * 3)
     verdict = checked(program)[1]
     assert verdict.kind == "depends"
-    assert "1 of 64 ways" in str(verdict)
+    assert "1 of 64 were" in str(verdict)
 
 
 def test_a_search_that_gives_up_does_not_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,5 +77,5 @@ def test_a_search_that_gives_up_does_not_refuse(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(search, "MOST_STEPS", 1)
     verdict = checked(program)[1]
     assert verdict.kind == "depends"
-    assert "not all could be tried" in str(verdict)
+    assert "not all cases could be tried" in str(verdict)
     assert "not in every order" in str(verdict)

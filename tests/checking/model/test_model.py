@@ -155,7 +155,7 @@ def test_different_sums_in_two_branches_are_not_matched_by_arrival() -> None:
     with pytest.raises(Stopped) as stopped:
         execute(made, [[ones, True], [ones, False]])
     parting = stopped.value.report.parting
-    assert parting[0] == "devices 0 and 1 part after before (collective 1 of both)"
+    assert parting[0] == "devices 0 and 1 diverge after before (collective 1 of both)"
     assert [name in line for name, line in zip(("sum_of_x", "sum_of_2x"), parting[1:], strict=True)] == [True, True]
     assert all("all-reduce of add, f32[4], one group of all" in line for line in parting[1:])
 
@@ -168,6 +168,6 @@ def test_the_predicate_that_parts_the_devices_is_told() -> None:
 
     text = str(xb.check(module(program)))
     assert "(replica-id == 0)" in text
-    assert "decides chosen: true_computation on device 0, another on device 1" in text
+    assert "decides chosen: true_computation on device 0, a different branch on device 1" in text
     assert "a collective inside a conditional whose predicate depends on replica-id" in text
     assert "move sum out of chosen" in text

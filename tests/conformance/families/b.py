@@ -13,9 +13,8 @@ from shape_inference import Shape, primitive_type
 from tests.conformance.families.b_steps import function_of, spec_of, used
 from tests.conformance.families.judging import Case, Outputs, judged
 from xbuild.properties.variances import Variance
-from xbuild.variance.program import module_of
-from xbuild.variance.sharded import recorded
-from xbuild.variance.writing import lowered
+from xbuild.variance.program import module_of, record_region
+from xbuild.variance.writing import remove_casts
 
 # An error of the cases, and the kinds by which xbuild refuses it, where these have another name.
 KINDS = {
@@ -67,12 +66,14 @@ def _one_op(case: Case) -> Outputs:
     apply = function_of(case["op"], case["attrs"])
     shape = Shape(primitive_type(given[0].dtype), given[0].shape)
     variance = Variance(**wanted.get(name, {}))
-    region, computation = recorded(lambda x: used(apply, x), mesh, [shape], [variance])
+    region, computation = record_region(lambda x: used(apply, x), mesh, [shape], [variance])
     typed = region.walk.computation(computation, [variance])
     (result,) = case["expect"].get("outputs", ["y"])
     _check_type(case, result, typed.root)
     module = module_of(region, typed)
-    return {result: _results(xb.Module(module.name, lowered(module.entry), num_partitions=mesh.num_devices), given)}
+    return {
+        result: _results(xb.Module(module.name, remove_casts(module.entry), num_partitions=mesh.num_devices), given)
+    }
 
 
 def _dtype(case: Case) -> Any:

@@ -81,7 +81,7 @@ def step(op: str, operands: list[Any], attributes: Mapping[str, Any], values: Va
 
 
 def _builder() -> xb.Builder:
-    from xbuild.variance.region import current
+    from xbuild.variance.program import current
 
     return current("step").builder
 

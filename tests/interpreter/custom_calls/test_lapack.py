@@ -9,7 +9,7 @@ import pytest
 
 import xbuild as xb
 from interpreter import evaluate
-from interpreter.custom_calls.table import BUILT_IN
+from interpreter.custom_calls.built_in import BUILT_IN
 from tests.interpreter.custom_calls.lapack_matrices import (
     DTYPES,
     EPS,

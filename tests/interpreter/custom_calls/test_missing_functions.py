@@ -34,9 +34,9 @@ def test_a_target_without_a_function_is_refused_before_the_run() -> None:
     assert caught.value.kind == "unregistered_target"
     for fact in ("'orther'", "custom-call.3", "test_missing_functions.py"):
         assert fact in str(caught.value)
-    assert "hint: @xb.custom_call_target('orther')" in str(caught.value)
+    assert "hint: register a function with the decorator @xb.custom_call_target('orther')" in str(caught.value)
     assert caught.value.hints == (
-        "@xb.custom_call_target('orther') over a function registers it",
+        "register a function with the decorator @xb.custom_call_target('orther')",
         "did you mean 'other'?",
     )
 
@@ -68,7 +68,7 @@ def test_a_target_without_a_function_is_refused_when_the_run_comes_to_it(place: 
     assert report.kind == "unregistered_target"
     for fact in ("custom-call %cb", "device 0", "'nobody'", "test_missing_functions.py"):
         assert fact in report.message, report.message
-    assert report.repair == "@xb.custom_call_target('nobody') over a function registers it"
+    assert report.repair == "register a function with the decorator @xb.custom_call_target('nobody')"
     assert [(state.instruction.name, state.cause) for state in report.devices if state.instruction] == [("cb", True)]
     xb.custom_call_target("nobody")(lambda x: -x)
     assert evaluate(entry, 1, X, **options).tolist() in ([-1, -2, -3], [-2, -4, -6])
@@ -106,13 +106,16 @@ def test_the_command_tells_it_in_a_sentence(tmp_path: Path, options: tuple[str, 
     ]
     assert (told[0].exit_code, told[0].stdout.splitlines()[0].split(maxsplit=4)[4]) == (0, "[2., 4., 6.]")
     assert told[1].exit_code == 1
-    assert "custom-call %cb is to run on device 0, and no function is registered" in told[1].stderr
+    assert "custom-call %cb cannot run on device 0: no function is registered" in told[1].stderr
     assert "Traceback" not in told[1].output
 
 
 @pytest.mark.parametrize(
     ("target", "hint"),
-    [("xla_ffi_python_cpu_callback", "jax.pure_callback"), ("__cublas$gemm", "the text before its passes has the op")],
+    [
+        ("xla_ffi_python_cpu_callback", "jax.pure_callback"),
+        ("__cublas$gemm", "use the text from before XLA's passes, which has the op"),
+    ],
 )
 def test_a_target_that_nothing_here_could_run_is_explained(target: str, hint: str) -> None:
     kernel = xb.computation(xb.f32[3])(lambda x: xb.custom_call(x, target, xb.f32[3]))

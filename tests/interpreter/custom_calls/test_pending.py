@@ -45,7 +45,7 @@ def assert_hung(stopped: Stopped, kind: str, hung: int) -> None:
     assert states[1 - hung].instruction is not None
     assert states[1 - hung].instruction.name == "total"
     assert [state.device for state in report.devices if state.cause] == [hung]
-    assert f"cb calls on device {hung}, has not returned" in report.cause
+    assert f"called by cb on device {hung}, has not returned" in report.cause
     assert "does not return" in report.let_through
     assert f"device {hung}, which is at cb," in states[1 - hung].waits_for
 

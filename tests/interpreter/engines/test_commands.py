@@ -32,6 +32,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["run", *arguments], catch_exceptions=False)
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 def test_the_command_line_runs_on_either_or_both(target: str, tmp_path: Path) -> None:
     pytest.importorskip("jaxlib")

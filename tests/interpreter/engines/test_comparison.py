@@ -13,11 +13,10 @@ import pytest
 import xbuild as xb
 from interpreter import execute
 from interpreter.engines import compare
-from interpreter.engines.comparison import lines
-from interpreter.engines.distance import allowed, beyond, distance
+from interpreter.engines.comparison import allowed, beyond, distance, lines
 from shape_inference import PRIMITIVES
 from tests.conformance.corpus import stored_arguments
-from xbuild.files.results import leaf_values
+from xbuild.files.arrays import leaf_values
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "tests" / "data" / "hlo"
@@ -87,6 +86,6 @@ def _apart(module: xb.Module, results: list[Any], stored: dict[str, Any]) -> lis
 
 
 def xb_typed(array: Any, shape: xb.Shape) -> Any:
-    from xbuild.files.results import from_bits
+    from xbuild.files.arrays import from_bits
 
     return from_bits(array, shape.dtype)

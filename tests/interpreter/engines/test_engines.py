@@ -40,7 +40,7 @@ def test_this_process_can_hold_the_devices() -> None:
     module = xb.Module("total", xb.computation(xb.f32[2])(xb.cross_replica_sum), num_replicas=2)
     results = execute_here(module, {0: [[1.0, 2.5]], 1: [[3.0, 5.25]]})
     assert [results[device].tolist() for device in (0, 1)] == [[4.0, 7.75]] * 2
-    with pytest.raises(ValueError, match=r"devices \[0\], and this process holds \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"devices \[0\], but this process holds \[0, 1\]"):
         execute_here(module, {0: [[1.0, 2.5]]})
     with pytest.raises(ArgumentError, match=r"argument 0 .* of device 1"):
         execute_here(module, {0: [[1.0, 2.5]], 1: [[1.0]]})
@@ -48,6 +48,7 @@ def test_this_process_can_hold_the_devices() -> None:
         execute_here(module, {0: [[1.0, 2.5]], 2: [[1.0, 2.5]]})
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 def test_two_processes_give_what_the_interpreter_gives() -> None:
     pytest.importorskip("jaxlib")
@@ -68,13 +69,14 @@ def _maybe(target: str, **attributes: Any) -> xb.Module:
     return xb.Module("maybe", entry)
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.parametrize("target", ["nobody", "xla_ffi_python_cpu_callback"])
 def test_a_custom_call_that_xla_lacks_is_refused_when_the_run_comes_to_it(target: str) -> None:
     module = _maybe(target, api_version="API_VERSION_TYPED_FFI")
     (result,) = execute_on_xla(module, [[False, [1.0, 2.0]]])
     assert result.tolist() == [2.0, 4.0]
-    with pytest.raises(EngineError, match=rf"the run came to a custom call .*%cb to '{target}' .*test_engines\.py"):
+    with pytest.raises(EngineError, match=rf"the run reached a custom call .*%cb to '{target}' .*test_engines\.py"):
         execute_on_xla(module, [[True, [1.0, 2.0]]])
 
 

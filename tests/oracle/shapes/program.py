@@ -11,9 +11,8 @@ from attrs import evolve, frozen
 
 import xbuild as xb
 from shape_inference import AnyShape, Shape, ShapeError, TokenShape, TupleShape, parse_shape, token, u32
-from xbuild.core.builder import Value
+from xbuild.core.builder import Value, infer_shape
 from xbuild.core.graph import Computation, Instruction
-from xbuild.core.inference import infer_shape
 from xbuild.core.op import OPS
 
 from ..chance import Chance

@@ -9,7 +9,7 @@ import numpy as np
 
 import xbuild as xb
 from xbuild.sharding.partition import Partitioned, partition
-from xbuild.sharding.stored import annotated
+from xbuild.sharding.stated_shardings import annotated
 
 from ..cases import difference
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import xbuild as xb
-from xbuild.sharding.partition.parts.folding import folding
+from xbuild.sharding.partition.reduction import classify_folding
 
 from .support import Function, checked, computation_of, line, numbers, opcodes, sent
 
@@ -69,14 +69,101 @@ COMPUTATIONS: dict[str, tuple[Any, float, bool, bool]] = {
 }
 
 
+F, N = np.float32, np.int32
+INFINITE = F(-np.inf)
+LEAST = N(-(2**31))
+
+
+def _limited(a: Any, b: Any) -> Any:
+    """The greatest below 1000, the sum above: not associative there alone."""
+    return xb.select(xb.maximum(a, b) > N(1000), a + b, xb.maximum(a, b))
+
+
+def _first_greatest(a: Any, i: Any, b: Any, j: Any) -> Any:
+    is_more = xb.ops.or_(xb.gt(a, b), xb.ne(a, a))
+    is_first = xb.ops.or_(is_more, xb.ops.and_(xb.eq(a, b), xb.lt(i, j)))
+    return xb.select(is_more, a, b), xb.select(is_first, i, j)
+
+
+def _later_of_ties(a: Any, i: Any, b: Any, j: Any) -> Any:
+    """Two comparisons that do not agree on ties."""
+    is_more = xb.ops.or_(xb.gt(a, b), xb.ops.and_(xb.eq(a, b), xb.gt(i, j)))
+    return xb.select(is_more, a, b), xb.select(xb.gt(a, b), i, j)
+
+
+def _in(dtype: Any, opcode: Any) -> Any:
+    """An op in another type."""
+    return lambda a, b: xb.convert(opcode(xb.convert(a, dtype), xb.convert(b, dtype)), a.shape.dtype)
+
+
+REDUCERS: dict[str, tuple[Any, list[Any], bool, bool]] = {
+    "limited": (_limited, [N(3)], False, True),
+    "limited, above": (lambda a, b: xb.select(a + b > N(10**6), a, a + b), [N(0)], False, False),
+    "first greatest": (_first_greatest, [INFINITE, N(0)], True, False),  # of two NaN the first
+    "first greatest integer": (_first_greatest, [LEAST, N(0)], True, True),
+    "later of ties": (_later_of_ties, [LEAST, N(0)], False, False),
+    "sum and greatest": (lambda a, b, c, d: (a + c, xb.maximum(b, d)), [F(0), INFINITE], True, True),
+    "sum and first greatest": (
+        lambda s, a, i, t, b, j: (s + t, *_first_greatest(a, i, b, j)), [N(0), LEAST, N(0)], True, True),
+    "limited and greatest": (lambda a, b, c, d: (_limited(a, c), xb.maximum(b, d)), [N(0), N(0)], False, True),
+    "swapped": (lambda a, b, c, d: (d, c), [F(0), F(0)], False, False),
+    "the second": (lambda a, b: b, [F(0)], False, False),
+    "sum in f64": (_in(xb.f64, xb.add), [F(0)], True, True),
+    "sum in bf16": (_in(xb.bf16, xb.add), [F(0)], True, True),
+    "sum in s64": (_in(xb.s64, xb.add), [N(0)], True, True),
+    "sum of integers in f64": (_in(xb.f64, xb.add), [N(0)], False, True),  # which is cut off, and does not wrap
+    "greatest of integers in f32": (_in(xb.f32, xb.maximum), [N(0)], False, True),
+    "all": (lambda a, b: xb.ops.and_(a, b), [np.True_], True, True),
+    "odd": (lambda a, b: xb.ops.xor(a, b), [np.False_], True, True),
+    "follows": (lambda a, b: xb.ops.or_(xb.ops.not_(a), b), [np.False_], False, False),
+    "at most five": (lambda a, b: xb.minimum(xb.maximum(a, b), F(5)), [INFINITE], True, True),
+    "sum to five": (lambda a, b: xb.minimum(a + b, F(5)), [F(0)], False, True),
+    "greatest above ten": (
+        lambda a, b: xb.select(a > F(10), xb.maximum(a, b), xb.minimum(a, b)), [F(0)], False, False),
+    "lines": (lambda a, b, c, d: (a * c, b * c + d), [F(1), F(0)], False, False),
+    "sizes": (lambda a, b: xb.abs(a) + xb.abs(b), [F(0)], True, True),
+    "sizes of integers": (lambda a, b: xb.abs(a) + xb.abs(b), [N(0)], False, True),
+    "sum from one": (lambda a, b: a + b, [N(1)], False, True),
+    "by a call": (lambda a, b: xb.call((a, b), lambda x, y: x + y), [N(0)], True, True),
+}  # fmt: skip
+
+
+def _reduced(by: Any, inits: list[Any]) -> Function:
+    def made(*operands: Any) -> Any:
+        starts = [xb.constant(operands[0].builder, each) for each in inits]
+        found = xb.ops.reduce(operands, starts, to_apply=by, dimensions=(0,))
+        return found if len(inits) == 1 else tuple(xb.ops.get_tuple_element(found, index=n) for n in range(len(inits)))
+
+    return made
+
+
+@pytest.mark.parametrize("name", REDUCERS)
+def test_reducers_are_known_by_their_structure(name: str) -> None:
+    by, inits, is_associative, is_commutative = REDUCERS[name]
+    operands = [np.zeros(13, np.asarray(each).dtype) for each in inits]
+    root = computation_of(_reduced(by, inits), operands).root
+    reduce = root if len(inits) == 1 else root.operands[0].operands[0]
+    found = classify_folding(reduce)
+    assert (found.is_associative, found.is_commutative) == (is_associative, is_commutative)
+
+
+@pytest.mark.parametrize("name", ["limited", "limited, above", "sum of integers in f64", "first greatest integer"])
+@pytest.mark.parametrize("count", [2, 4])
+def test_reducers_of_large_numbers_give_what_one_device_gives(name: str, count: int) -> None:
+    by, inits, _, _ = REDUCERS[name]
+    big = np.int32([2000, -3, 500, 1500, 7, -9, 4000, 250, 1, 999, 2**31 - 1, -(2**31), 2**30])
+    operands = [big, *[np.arange(13, dtype=np.int32)] * (len(inits) - 1)]
+    checked(_reduced(by, inits), operands, [xb.P("x")] * len(inits), line(count), out=xb.P())
+
+
 @pytest.mark.parametrize("name", COMPUTATIONS)
 @pytest.mark.parametrize("count", [2, 3, 8])
 def test_computations_that_may_be_applied_to_parts_are(name: str, count: int) -> None:
-    by, start, is_apart, is_unordered = COMPUTATIONS[name]
-    found = folding(computation_of(_folded(by, start), [numbers(13)]).root)
-    assert (found.is_apart, found.is_unordered) == (is_apart, is_unordered)
+    by, start, is_associative, is_commutative = COMPUTATIONS[name]
+    found = classify_folding(computation_of(_folded(by, start), [numbers(13)]).root)
+    assert (found.is_associative, found.is_commutative) == (is_associative, is_commutative)
     partitioned = checked(_folded(by, start), [numbers(13, 2)], [xb.P("x", None)], line(count), out=xb.P(None))
-    if is_apart:
+    if is_associative:
         assert sent(partitioned) == (count - 1) * 8
 
 

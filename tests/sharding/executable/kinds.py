@@ -17,7 +17,7 @@ import xbuild as xb
 from tests.conformance import stablehlo_ops as ops
 from xbuild.sharding.partition.partitioned import part_of
 from xbuild.sharding.shardy_text import shardy_mesh, shardy_shardings
-from xbuild.stablehlo.reading.parse import module_of, parse_tree
+from xbuild.stablehlo.reading.reader import module_of, parse_tree
 
 Array = Any
 _TYPED = r"tensor<([\dx]*?)x?([a-z]+\d+)> \{sdy\.sharding = #sdy\.sharding<(@\w+, [^>]*)>\}"

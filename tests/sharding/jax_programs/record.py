@@ -56,7 +56,8 @@ class Program:
 
     def abstract_mesh(self) -> Any:
         """The mesh without devices."""
-        return jax.sharding.AbstractMesh(tuple(self.mesh.values()), tuple(self.mesh))
+        automatic = (jax.sharding.AxisType.Auto,) * len(self.mesh)
+        return jax.sharding.AbstractMesh(tuple(self.mesh.values()), tuple(self.mesh), axis_types=automatic)
 
     def device_mesh(self) -> Any:
         """The mesh on the first devices of this process."""

@@ -8,7 +8,7 @@ from typing import Any
 import xbuild as xb
 from xbuild.core.graph import Module
 from xbuild.sharding.propagation import propagate
-from xbuild.sharding.stored import mesh_of_shardings, on_one_mesh
+from xbuild.sharding.stated_shardings import mesh_of_shardings, on_one_mesh
 
 from .jax_texts import texts
 from .shardy import ask, compared, job_of, prepared

@@ -8,7 +8,7 @@ import re
 from attrs import evolve
 
 from xbuild.core.graph import Computation, Instruction, Module
-from xbuild.sharding.rebuilding import _with_callees, mapped
+from xbuild.properties.rewriting import inlined, mapped, with_called
 
 CONSTRAINT = re.compile(
     r"stablehlo\.custom_call @Sharding\((?P<operand>%\S+)\) \{.*?xla\.sdy\.sharding = \"#sdy\.sharding_per_value"
@@ -42,17 +42,14 @@ def _inlined(
     done: dict[Computation, Computation],
 ) -> Instruction:
     if instruction.opcode != "call":
-        now = _with_callees(instruction, done) if instruction.called else instruction.attributes
+        now = with_called(instruction, [done[each] for each in instruction.called])
         listed.append(evolve(instruction, operands=tuple(made[o] for o in instruction.operands), attributes=now,
                              control=()))  # fmt: skip
         return listed[-1]
-    called = done[instruction.called[0]]
-    inner = dict(zip(called.parameters, (made[o] for o in instruction.operands), strict=True))
-    for each in called.instructions:
-        if each.opcode != "parameter":
-            inner[each] = evolve(each, operands=tuple(inner[o] for o in each.operands))
-            listed.append(inner[each])
-    return inner[called.root]
+    operands = [made[each] for each in instruction.operands]
+    added, result = inlined(done[instruction.called[0]], operands, (), lambda name: name)
+    listed += added
+    return result
 
 
 def imported(text: str) -> str:

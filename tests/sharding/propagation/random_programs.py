@@ -7,9 +7,8 @@ from typing import Any
 
 import xbuild as xb
 from xbuild.core.graph import Module
-from xbuild.sharding.axis import Axis
-from xbuild.sharding.sharding import DimSharding, Sharding
-from xbuild.sharding.stored import annotated
+from xbuild.sharding.sharding import Axis, DimSharding, Sharding
+from xbuild.sharding.stated_shardings import annotated
 
 SIZES = (1, 2, 3, 4, 4, 6, 8, 8, 12, 16)
 MESHES = (xb.Mesh(x=2, y=2), xb.Mesh(x=2, y=4), xb.Mesh(x=4), xb.Mesh(x=2, y=2, z=2), xb.Mesh(x=3, y=2))

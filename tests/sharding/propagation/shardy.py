@@ -18,7 +18,7 @@ import xbuild as xb
 from xbuild.core.graph import Instruction, Module
 from xbuild.sharding.propagation import Propagated
 from xbuild.sharding.sharding import Sharding
-from xbuild.sharding.stored import sharding_of
+from xbuild.sharding.stated_shardings import sharding_of
 
 from .importing import imported
 from .importing import prepared as prepared

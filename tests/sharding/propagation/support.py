@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import xbuild as xb
-from xbuild.sharding.axis import Axis
 from xbuild.sharding.propagation import Propagated, propagate, short
-from xbuild.sharding.sharding import DimSharding, Sharding
+from xbuild.sharding.sharding import Axis, DimSharding, Sharding
 
 MESH = xb.Mesh(a=2, b=2, c=4)
 

@@ -24,6 +24,7 @@ def test_random_programs(program: Callable[[int], tuple[Module, xb.Mesh]], least
     assert sum(same for same, _ in found.values()) > least
 
 
+@pytest.mark.slow
 def test_programs_of_jax() -> None:
     pytest.importorskip("jax")
     found = outcomes(programs_of_jax())

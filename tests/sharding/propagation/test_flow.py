@@ -6,7 +6,7 @@ import pytest
 
 import xbuild as xb
 from tests.sharding.propagation.support import cuts, found, program
-from xbuild.sharding.propagation import flattening, propagate
+from xbuild.sharding.propagation import flow, propagate
 
 LOOP = """cond { s = (s32[], f32[8,4]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(3)
   ROOT lt = pred[] compare(i, n), direction=LT }
@@ -57,7 +57,7 @@ def test_each_call_has_its_own_shardings() -> None:
 
 
 def test_calls_of_calls_may_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flattening, "MOST_INSTRUCTIONS", 10)
+    monkeypatch.setattr(flow, "MOST_INSTRUCTIONS", 10)
     body = """x = f32[8,4] parameter(0)
     u = f32[8,4] call(x), to_apply=relu
     v = f32[8,4] call(u), to_apply=relu

@@ -10,10 +10,10 @@ from attrs import evolve
 import xbuild as xb
 from shape_inference import XbuildError
 from xbuild.core.graph import Instruction, Module
-from xbuild.sharding.axis import Axis, merged
-from xbuild.sharding.sharding import DimSharding, Sharding
-from xbuild.sharding.stored import SHARDING, annotated, mapped
-from xbuild.text.spelling.notes import Raw
+from xbuild.properties.rewriting import mapped
+from xbuild.sharding.sharding import Axis, DimSharding, Sharding, merge_parts
+from xbuild.sharding.stated_shardings import SHARDING, annotated
+from xbuild.text.annotations import Raw
 
 from .random_programs import MAKERS as NARROW
 
@@ -69,8 +69,8 @@ def _sharding(draw: random.Random, mesh: xb.Mesh, shape: Any) -> Sharding:
             axes.append(free.pop())
             extent //= axes[-1].size
         is_open = draw.random() < 0.4
-        dims.append(DimSharding(merged(axes), is_open, draw.choice((0, 0, 0, 1, 2)) if axes or is_open else 0))
-    chance, rest = draw.random(), merged(sorted(free[:1], key=lambda axis: mesh.axes.index(axis.name)))
+        dims.append(DimSharding(merge_parts(axes), is_open, draw.choice((0, 0, 0, 1, 2)) if axes or is_open else 0))
+    chance, rest = draw.random(), merge_parts(sorted(free[:1], key=lambda axis: mesh.axes.index(axis.name)))
     return Sharding(mesh, tuple(dims), rest if chance < 0.15 else (), rest if 0.15 <= chance < 0.25 else ())
 
 

@@ -12,6 +12,7 @@ import xbuild as xb
 from shape_inference import Shape, leaves
 from tests.sharding.propagation.shardy import RULES, ask
 from tests.sharding.rules.test_rules import FAMILIES
+from tests.support.measured import is_newer_jaxlib
 from xbuild.core.graph import Instruction
 from xbuild.core.op import OPS
 from xbuild.sharding.rules import role_of, rule_of
@@ -26,6 +27,8 @@ DIFFERENT = {
     "scatter": "updates by and, or and xor may come in any order, too",
 }
 """Ops with instructions whose rule is another, and why."""
+DIFFERENT_NEWER = DIFFERENT.keys() - {"pad"} | {"bitcast", "dynamic_update_slice", "reshape"}
+"""The same for Shardy after jaxlib 0.10, which permutes a dimension that an op splits or overwrites in part."""
 
 
 def plain(maps: list[Any], sizes: dict[Any, int], kinds: dict[Any, str], blocked: set[Any]) -> Plain:
@@ -113,5 +116,5 @@ def test_rules_are_those_of_shardy() -> None:
             same += 1
         else:
             other.add(instruction.opcode)
-    assert other == DIFFERENT.keys()
+    assert other == (DIFFERENT_NEWER if is_newer_jaxlib() else DIFFERENT.keys())
     assert same > 700

@@ -26,9 +26,7 @@ from tests.sharding.rules.tiles import (
 from xbuild.core.graph import Instruction
 from xbuild.core.op import OPS
 from xbuild.properties.effects import COLLECTIVES
-from xbuild.sharding.factors import ShardingRule
-from xbuild.sharding.rules import role_of, rule_of
-from xbuild.sharding.rules.scattering import reducer_of
+from xbuild.sharding.rules import ShardingRule, reducer_of, role_of, rule_of
 
 FAMILIES = {
     info.name: importlib.import_module(f"tests.cases.{info.name}")

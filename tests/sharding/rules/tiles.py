@@ -13,8 +13,7 @@ from interpreter import evaluate
 from shape_inference import Shape, primitive_type
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.op import OPS
-from xbuild.sharding.factors import FactorMap, ShardingRule
-from xbuild.sharding.rules.scattering import reducer_of
+from xbuild.sharding.rules import FactorMap, ShardingRule, reducer_of
 
 Arrays = list[np.ndarray[Any, Any]]
 

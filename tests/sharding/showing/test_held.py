@@ -13,7 +13,7 @@ from interpreter import trace
 from tests.sharding.campaign import program
 from tests.sharding.cases import difference
 from xbuild.sharding.partition import Partitioned
-from xbuild.sharding.partition.partitioned import joined
+from xbuild.sharding.partition.partitioned import join_parts
 from xbuild.sharding.propagation import Origins
 
 
@@ -40,7 +40,7 @@ def compared(parts: Partitioned, arrays: list[Any], padding: int = 0, *, sums: b
             continue
         if name in own and held.value in whole and isinstance(whole[held.value][0], np.ndarray | np.generic):
             count += 1
-            found = joined(own[name], held.shape, held.sharding)
+            found = join_parts(own[name], held.shape, held.sharding)
             if told := difference(whole[held.value][0], np.asarray(found)):
                 wrong.append(f"{name} as a tile of {held.value}: {told}")
     return count, "\n".join(wrong)

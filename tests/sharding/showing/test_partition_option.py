@@ -53,7 +53,7 @@ def test_a_run_takes_and_gives_global_arrays(uneven: str, tmp_path: Path) -> Non
 
 def test_each_command_treats_what_each_device_runs(uneven: str, tmp_path: Path) -> None:
     assert "which has 1 collective" in xbuild("check", uneven, "--partition").stdout
-    assert "4 devices, mesh x=2 x y=2" in xbuild("cost", uneven, "--partition").stdout
+    assert "devices      4, mesh x=2 x y=2" in xbuild("cost", uneven, "--partition").stdout
     assert "all-reduce" in xbuild("viz", uneven, "--partition").stdout
     stepped = CliRunner().invoke(main, ["step", uneven, "--partition", "--random", "0"], input="to end\n")
     assert stepped.exit_code == 0
@@ -66,9 +66,9 @@ def test_each_command_treats_what_each_device_runs(uneven: str, tmp_path: Path) 
 def test_a_program_that_is_not_partitioned_says_how(uneven: str) -> None:
     done = xbuild("run", uneven, "--random", 0)
     assert "it is run as one global program" in done.stderr
-    assert done.stderr.strip().endswith("; with --partition what each device runs is run")
-    assert "with --partition what each device runs is checked" in xbuild("check", uneven).stderr
-    assert "with --partition what each device runs is counted" in xbuild("cost", uneven).stderr
+    assert done.stderr.strip().endswith("; --partition partitions it first")
+    assert "--partition partitions it first" in xbuild("check", uneven).stderr
+    assert "--partition partitions it first" in xbuild("cost", uneven).stderr
     assert "notice" not in xbuild("cost", uneven, "--partition").stderr
     assert "notice" not in xbuild("run", uneven, "--partition", "--random", 0).stderr
 
@@ -91,7 +91,7 @@ def test_a_partition_that_is_wrong_ends_with_exit_code_1(uneven: str, monkeypatc
     ("target", "code", "told"),
     [
         ("examples/ring.py:program", 1, "no sharding of ring_all_reduce names a mesh"),
-        ("examples/pipeline.py:program", 2, "--partition is of one program for all devices"),
+        ("examples/pipeline.py:program", 2, "--partition takes one program for all devices"),
     ],
 )
 def test_what_has_no_partition_is_refused(target: str, code: int, told: str) -> None:
@@ -103,7 +103,7 @@ def test_a_kept_trace_is_of_one_program(tmp_path: Path, uneven: str) -> None:
     assert xbuild("run", uneven, "--partition", "--random", 0, "--trace", tmp_path / "kept").exit_code == 0
     done = xbuild("step", tmp_path / "kept", "--partition")
     assert done.exit_code == 2
-    assert "--partition is for a run, and" in done.stderr
+    assert "--partition has no effect on a recorded run, and" in done.stderr
 
 
 @pytest.mark.oracle
@@ -112,3 +112,71 @@ def test_the_partition_of_a_block_on_real_xla() -> None:
     done = xbuild("run", f"{BLOCK}:tensor", "--partition", "--random", 0, "--engine", "both")
     assert done.exit_code == 0, done.output
     assert [line.split()[:2] for line in done.stdout.splitlines()] == [["global", "out0"], ["against", "one"]]
+
+
+CANCELLING = """HloModule m
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+ENTRY e {
+  x = f32[256] parameter(0), sharding={mesh['x'=4], [{'x'}]}
+  zero = f32[] constant(0)
+  large = f32[] constant(1e9)
+  spread = f32[256] broadcast(large), dimensions={}
+  scaled = f32[256] multiply(x, spread)
+  one = f32[] reduce(scaled, zero), dimensions={0}, to_apply=add
+  total = f32[] reduce(x, zero), dimensions={0}, to_apply=add
+  other = f32[] multiply(total, large)
+  ROOT y = f32[] subtract(one, other)
+}
+"""
+
+
+@pytest.fixture
+def cancelling(tmp_path: Path) -> tuple[str, str]:
+    """A program whose result is small beside what cancels in it, in f32 and in f64."""
+    files = tmp_path / "f32.hlo", tmp_path / "f64.hlo"
+    files[0].write_text(CANCELLING)
+    files[1].write_text(CANCELLING.replace("f32", "f64"))
+    return str(files[0]), str(files[1])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("bits", [0, 1])
+def test_rounding_beside_large_numbers_is_no_difference(cancelling: tuple[str, str], bits: int, seed: int) -> None:
+    done = xbuild("run", cancelling[bits], "--partition", "--random", seed)
+    assert done.exit_code == 0, done.output
+    assert "the same" in done.stdout or "within" in done.stdout
+
+
+def test_some_of_these_results_are_beyond_the_tolerance_of_their_type(cancelling: tuple[str, str]) -> None:
+    notes = [xbuild("run", cancelling[0], "--partition", "--random", seed).stdout for seed in range(8)]
+    assert any("within rounding: in f64, " in note for note in notes)
+
+
+@pytest.mark.parametrize("bits", [0, 1])
+@pytest.mark.parametrize("wrong", ["more than rounding", "not a number"])
+def test_what_is_wrong_beside_large_numbers_is_a_difference(
+    cancelling: tuple[str, str], bits: int, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, size = partition.Partitioned.joined, (1e5, 1e-2)[bits] if wrong == "more than rounding" else np.nan
+
+    def spoiled(self: xb.shard.Partitioned, results: object) -> object:
+        return whole(self, results) + np.float64(size)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(partition.Partitioned, "joined", spoiled)
+    done = xbuild("run", cancelling[bits], "--partition", "--random", 0)
+    assert done.exit_code == 1
+    assert "differs at []: partitioned " in done.stdout
+    assert ", one device " in done.stdout
+
+
+def test_a_difference_names_both_sides(uneven: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = partition.Partitioned.joined
+
+    def spoiled(self: xb.shard.Partitioned, results: object) -> object:
+        y, a = whole(self, results)  # type: ignore[arg-type]
+        return y * 0 + 7, a * 0 + 8
+
+    monkeypatch.setattr(partition.Partitioned, "joined", spoiled)
+    done = xbuild("run", uneven, "--partition", "--random", 0)
+    assert "partitioned 7, one device " in done.stdout
+    assert "partitioned 8, one device " in done.stdout

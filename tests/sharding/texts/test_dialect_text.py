@@ -166,7 +166,7 @@ def test_an_open_size_is_what_the_partitions_leave() -> None:
         "%1 = shard.all_reduce %0 on @grid0 grid_axes = [1] : tensor<1xf32> -> tensor<1xf32>",
         grid="2x?", arguments="%0 : tensor<1xf32>", result="tensor<1xf32>",
     )  # fmt: skip
-    with pytest.raises(XbuildError, match="open sizes"):
+    with pytest.raises(XbuildError, match="has unknown sizes"):
         xb.parse(text)
     module = xb.parse(text, partitions=6)
     came = execute(module, [[np.array([device], np.float32)] for device in range(6)])

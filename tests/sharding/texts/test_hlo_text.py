@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 
 import xbuild as xb
 from shape_inference import XbuildError
-from xbuild.sharding.axis import Axis
-from xbuild.sharding.hlo_text import hlo_text, parsed, shardings
-from xbuild.sharding.placement import Placement
-from xbuild.sharding.sharding import Sharding
-from xbuild.sharding.stored import annotated, mesh_of_shardings, on_one_mesh, sharding_of
-from xbuild.sharding.tiles import tiled_text
+from xbuild.sharding.hlo_text import hlo_text, parsed, shardings, tiled_text
+from xbuild.sharding.sharding import Axis, Placement, Sharding
+from xbuild.sharding.stated_shardings import annotated, mesh_of_shardings, on_one_mesh, sharding_of
 
 # Text, and what it says: the mesh, the parts of each dimension as (axis, size, pre_size), and the same by names.
 TILED = [
@@ -84,14 +81,14 @@ def test_groups_of_shardings_are_read_and_printed() -> None:
 
 
 WRONG = [
-    ("{devices=[2,2]0,1}", "the 2 devices"),
+    ("{devices=[2,2]0,1}", "for 2 devices"),
     ("{devices=[3]<=[4]}", "3"),
-    ("{devices=[2]1,3}", "leaves out"),
+    ("{devices=[2]1,3}", "omits some"),
     ("{mesh['a'=2], [{'b'}]}", "'b'"),
     ("{mesh['a'=2], [{'a'}, {'a'}]}", "twice"),
     ("{mesh['a'=4], [{'a':(1)3}]}", "3 parts"),
     ("{mesh['a'=2,'a'=2], []}", "twice"),
-    ("{mesh['a'=6], [{'a':(1)2}, {'a':(3)2}]}", "no splitting"),
+    ("{mesh['a'=6], [{'a':(1)2}, {'a':(3)2}]}", "cannot be split into parts that include both"),
     ("{mesh['a'=2], device_ids=(0,0), []}", "0..1"),
     ("{devices=[99999999999]<=[99999999999]}", "devices"),
     ("{replicated} more", "end of the sharding"),

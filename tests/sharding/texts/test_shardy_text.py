@@ -13,7 +13,7 @@ from interpreter import execute
 from shape_inference import XbuildError
 from tests.conformance.shardy import failure
 from xbuild.sharding.hlo_text import hlo_text
-from xbuild.sharding.placement import Placement
+from xbuild.sharding.sharding import Placement
 from xbuild.sharding.shardy_text import shardy_mesh, shardy_mesh_text, shardy_shardings, shardy_text
 
 MESHES = {"m": xb.Mesh(x=8, y=2), "one": 3}
@@ -45,7 +45,7 @@ WRONG = [
     ('#sdy.sharding<@n, [{"x"}]>', "no mesh @n"),
     ('#sdy.sharding<@m, [{"z"}]>', "'z'"),
     ('#sdy.sharding<@m, [{"x"}, {"x":(1)2}]>', "twice"),
-    ('#sdy.sharding<@m, [{"x"}', "wanted"),
+    ('#sdy.sharding<@m, [{"x"}', "expected"),
     ('#sdy.sharding<@m, [{"x":(1)3}]>', "3 parts"),
     ('#sdy.sharding<@m, [], hidden={"x"}>', "replicated"),
 ]
@@ -150,9 +150,9 @@ def test_the_computation_of_a_shard_is_kept() -> None:
 
 
 def test_a_region_whose_arrays_are_not_the_parts_along_its_axes_is_refused() -> None:
-    with pytest.raises(XbuildError, match=r"along x: array 0 of f32\[4,2\] has parts of \[2, 2\], and f32\[1,2\]"):
+    with pytest.raises(XbuildError, match=r"along x: array 0, f32\[4,2\], has shards of \[2, 2\], expected f32\[1,2\]"):
         xb.shard.partition(xb.parse(MANUAL.replace("AXES", '"x"')), propagate=False)
-    with pytest.raises(XbuildError, match="cuts dimension 0 of array 0 by y after other axes"):
+    with pytest.raises(XbuildError, match="shards dimension 0 of array 0 along y after other axes"):
         xb.shard.partition(xb.parse(MANUAL.replace("AXES", '"y"')), propagate=False)
 
 
@@ -193,7 +193,7 @@ func.func @main() {
 def test_the_runner_of_shardys_tests() -> None:
     assert failure(TEST, "double") is None
     assert "found" in str(failure(TEST.replace("[3, 4]", "[3, 5]"), "double"))
-    assert "no function" in str(failure(TEST.replace("@sequential_double", "@another"), "double"))
+    assert "undefined function" in str(failure(TEST.replace("@sequential_double", "@another"), "double"))
 
 
 class TestFromJax:
@@ -201,7 +201,7 @@ class TestFromJax:
 
     def _sharded(self, *dims: int, spec: tuple[Any, ...]) -> Any:
         sharding = self.jax.sharding
-        mesh = sharding.AbstractMesh((2, 4), ("data", "model"))
+        mesh = sharding.AbstractMesh((2, 4), ("data", "model"), axis_types=(sharding.AxisType.Auto,) * 2)
         placed = sharding.NamedSharding(mesh, sharding.PartitionSpec(*spec))
         return self.jax.ShapeDtypeStruct(dims, np.float32, sharding=placed)
 

@@ -23,8 +23,8 @@ import xbuild as xb
 from shape_inference import compatible
 from tests.fuzzing.verdict import Hang, bounded
 from tests.stablehlo.frameworks.conversion import converted
-from xbuild.files.results import leaf_values, random_arguments
-from xbuild.stablehlo.reading.parse import parse_stablehlo
+from xbuild.files.arrays import leaf_values, random_arguments
+from xbuild.stablehlo.reading.reader import parse_stablehlo
 
 SECONDS = 60.0
 SAME, NO_CONVERSION = "the same", "jaxlib does not convert it"

@@ -9,8 +9,8 @@ import numpy as np
 import xbuild as xb
 from shape_inference import XbuildError
 from xbuild import tpu
-from xbuild.tpu.raw_ops import name_of
-from xbuild.tpu.support import structures
+from xbuild.tpu import structures
+from xbuild.tpu.raw_ops import tensorflow_name
 
 Call = dict[str, Any]
 
@@ -66,7 +66,7 @@ def told(result: Any) -> Any:
         return [told(each) for each in result]
     if isinstance(result, tpu.Operation):
         return "op"
-    return None if result is None else [name_of(xb.primitive_type(result.dtype)), list(result.shape), "tensor"]
+    return None if result is None else [tensorflow_name(xb.primitive_type(result.dtype)), list(result.shape), "tensor"]
 
 
 def replicated(call: Call, body: Any) -> Any:

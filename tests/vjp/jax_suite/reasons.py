@@ -4,17 +4,16 @@ from __future__ import annotations
 
 DIFFERENT = {
     "stop_gradient": "the mark is JAX's alone: nothing of it is in HLO, where the value is one with its other uses",
+    "abs at 0": "the middle of both slopes, 0, where JAX's rule takes that of the right side",
     "sign of complex": "JAX states zero, though z / |z| turns with z: here it has its derivative",
     "min to rows outside, clip": "JAX gathers with the index that was given, not with the clipped one, and gets -inf",
 }
 
-_FROM_INFINITY = "the fold begins at -inf, where the second derivative of its computation is NaN: known, and not mended"
 _COUNTED = "zeros among the factors are counted, and a count has no derivative: the second one is NaN there"
 _NOT_IN_JAX = "JAX has no second derivative of ragged_dot"
 TWICE = {
     **DIFFERENT,
     "max to rows outside, clip": DIFFERENT["min to rows outside, clip"],
-    **dict.fromkeys(("cumlogsumexp along 0", "cumlogsumexp along 1"), _FROM_INFINITY),
     "scatter of products, repeated": _COUNTED,
     **dict.fromkeys(("ragged_dot", "ragged_dot with a rest", "experts in runs"), _NOT_IN_JAX),
 }

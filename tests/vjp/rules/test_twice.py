@@ -10,7 +10,8 @@ from . import test_contraction, test_indexing, test_matrices, test_ordering, tes
 FAMILIES = (test_contraction, test_indexing, test_matrices, test_ordering, test_windows)
 EACH = 3  # one case of so many is differentiated twice here, all in the campaign
 ONCE = {"scatter multiply with a zero rows again": "where a factor of several is zero, the second derivative is NaN"}
-CASES = [case for family in FAMILIES for case in family.CASES if case.name not in ONCE]
+ALL = [case for family in FAMILIES for case in family.CASES]
+CASES = [case for case in ALL if case.name not in ONCE]
 
 
 @pytest.mark.parametrize("case", CASES[::EACH], ids=str)
@@ -25,6 +26,6 @@ def test_a_second_derivative_that_is_not_known_is_nan(name: str) -> None:
         check(case, times=2)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", ALL, ids=str)
 def test_tangents_are_the_transposes_of_cotangents(case: Case) -> None:
     check_tangents(case)

@@ -1,7 +1,13 @@
-"""Forward dataflow analysis of a program: a walk through calls, loops and branches with a table of transfer functions.
+"""Forward dataflow analysis of a program: a walk through its calls, with a table of transfer functions.
 
-`replication` (which devices hold one value), `cross_device_values` (which values of several programs are equal) and
-the sharing of values by the interpreter are analyses of this kind; constant propagation has a walk of its own.
+Replication (which devices hold one value), value numbering (which values of several programs are equal) and the
+sharing of values by the interpreter run on this engine. Each states itself what a loop, a scan and a conditional do:
+replication iterates the state of a loop to a fixpoint inside its walk, value numbering walks a body once and refines
+between walks.
+
+Constant propagation has its own walk. Its devices are coroutines that stop at collectives until the others have
+arrived, it visits only a backward slice, and it walks loops trip by trip; an engine with all of that would be larger
+than both walks together. Ranges are part of its lattice, not an analysis.
 """
 
 from __future__ import annotations
@@ -12,42 +18,31 @@ from typing import Any, ClassVar, TypeAlias
 
 from attrs import define, field
 
-from shape_inference import AnyShape, RuleTable, TupleShape
+from shape_inference import AnyShape, RuleTable
+from shape_inference.trees import fill, flatten, map_leaves
 
 from ...core.graph import Computation, Instruction
-from ...process.deadline import ask
+from ...process.limits import ask
+from ...process.progress import over
 from ...properties.effects import IDENTITIES, PLAIN_CALLS, Path, steps
 from ...properties.order import linear
-from ..model.scans import scan_result, split_carries, trip_results
+from ...properties.sites import Key, site_key
 
 Leaf: TypeAlias = Any  # the fact for one array or token; never a tuple
 Reading: TypeAlias = Any  # a leaf, or a tuple of readings for a tuple
-Key: TypeAlias = tuple[Any, ...]
-
-_UNKNOWN = object()
 
 
 class TooMuchError(Exception):
     """The analysis would visit more than `most` instructions; nested calls can reach exponentially many."""
 
 
-def path_key(path: Path) -> Key:
-    """A key of a path of calls."""
-    return (*((id(step.instruction), step.role) for step in path),)
-
-
-def key_of(instruction: Instruction, path: Path) -> Key:
-    """A key of an instruction and the path of calls that leads to it."""
-    return (*path_key(path), id(instruction))
-
-
 @define(eq=False)
-class Analysis(ABC):
-    """An analysis with the transfer functions `rules`; `decides` has a fact for each predicate, index or count."""
+class DataflowAnalysis(ABC):
+    """An analysis with the transfer functions `rules`; `decision_facts` has one for each predicate, index or count."""
 
     most: ClassVar[int] = 3_000_000
     rules: RuleTable
-    decides: dict[Key, Leaf] = field(factory=dict, init=False)
+    decision_facts: dict[Key, Leaf] = field(factory=dict, init=False)
     work: int = field(default=0, init=False)
 
     @abstractmethod
@@ -55,15 +50,15 @@ class Analysis(ABC):
         """The join of two facts: what holds of a value that is described by either."""
 
     @abstractmethod
-    def counted(self, scan: Instruction, operands: list[Reading]) -> Leaf:
+    def trip_count_fact(self, scan: Instruction, operands: list[Reading]) -> Leaf:
         """The fact for the number of trips of a scan."""
 
     @abstractmethod
-    def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
+    def default_fact(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
         """The fact for the result of an op without a rule, by the facts of its operands."""
 
     def run(self, computation: Computation, parameters: list[Reading], path: Path = ()) -> Reading:
-        """The reading of the root, by that of the parameters.
+        """The reading of the root, given those of the parameters.
 
         Raises TooMuchError beyond `most` instructions.
         """
@@ -75,103 +70,63 @@ class Analysis(ABC):
             raise TooMuchError
         ask()
         known: dict[Instruction, Reading] = dict(zip(computation.parameters, parameters, strict=True))
-        for instruction in linear(computation) or ():
+        for instruction in over(linear(computation) or (), "following values", "instructions"):
             if instruction not in known:
                 known[instruction] = self._read(instruction, [known[o] for o in instruction.operands], path)
         return known[computation.root]
 
     def _read(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
         opcode = instruction.opcode
-        if opcode in BY_THE_WALK:
-            return BY_THE_WALK[opcode](self, instruction, operands, path)
+        if opcode in WALK_RULES:
+            return WALK_RULES[opcode](self, instruction, operands, path)
         if opcode in self.rules:
             return self.rules[opcode](self, instruction, *operands)
         if opcode in IDENTITIES:
             return operands[0]
-        return self.spread(self.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
+        return self.fill_shape(
+            self.default_fact(instruction, [leaf for o in operands for leaf in flatten(o)]), instruction.shape
+        )
 
-    def spread(self, leaf: Leaf, shape: AnyShape) -> Reading:
-        """The reading of a result whose leaves all have one fact."""
-        return spread(leaf, shape)
+    def fill_shape(self, leaf: Leaf, shape: AnyShape) -> Reading:
+        """The reading of a result all of whose leaves have one fact."""
+        return fill(shape, leaf)
 
-    def tupled(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+    def build_tuple(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
         return (*operands,)
 
-    def element(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+    def take_element(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
         return operands[0][instruction.attributes.index]
 
-    def call(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+    def run_call(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
         step = next(steps(instruction))
         return self.run(step.computation, operands, (*path, step))
 
-    def loop(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
-        """The state after any number of trips: the fixpoint of joining with the state after one more trip."""
-        condition, body = steps(instruction)
-        state = operands[0]
-        while True:
-            holds = self.run(condition.computation, [state], (*path, condition))
-            following = self.joined(state, self.run(body.computation, [state], (*path, body)))
-            if following == state:
-                break
-            state = following
-        self.decide(instruction, path, holds)
-        return self.mapped(state, lambda leaf: self.join(leaf, holds))
+    @abstractmethod
+    def run_while(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        """The state after any number of trips of a while."""
 
-    def scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
-        """The results after any number of trips, joined with the fact for their number."""
-        (body,) = steps(instruction)
-        count = self.counted(instruction, operands)
-        self.decide(instruction, path, count)
-        slices, carries = split_carries(instruction, operands)
-        while True:
-            root = self.run(body.computation, [*slices, *carries], (*path, body))
-            outputs, following = trip_results(instruction, root)
-            joined = [*map(self.joined, carries, following)]
-            if joined == carries:
-                break
-            carries = joined
-        return self.mapped(scan_result(instruction, [*outputs, *carries]), lambda leaf: self.join(leaf, count))
+    @abstractmethod
+    def run_scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        """The result of a scan after all of its trips."""
 
-    def branches(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
-        """The join of the results of all branches and of the fact for the index."""
-        index = operands[0]
-        self.decide(instruction, path, index)
-        results = [
-            self.run(s.computation, [o], (*path, s)) for s, o in zip(steps(instruction), operands[1:], strict=True)
-        ]
-        result = results[0]
-        for each in results[1:]:
-            result = self.joined(result, each)
-        return self.mapped(result, lambda leaf: self.join(leaf, index))
+    @abstractmethod
+    def run_conditional(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        """The result of a conditional, whichever branch is taken."""
 
     def decide(self, instruction: Instruction, path: Path, leaf: Leaf) -> None:
-        """Join the fact for a predicate, index or trip count into those kept for its site."""
-        key = key_of(instruction, path)
-        self.decides[key] = self.join(self.decides[key], leaf) if key in self.decides else leaf
+        """Join the fact for a predicate, index or trip count into that of its site."""
+        key = site_key(instruction, path)
+        self.decision_facts[key] = self.join(self.decision_facts[key], leaf) if key in self.decision_facts else leaf
 
-    def joined(self, a: Reading, b: Reading) -> Reading:
-        if isinstance(a, tuple):
-            return tuple(self.joined(x, y) for x, y in zip(a, b, strict=True))
-        return self.join(a, b)
-
-    def mapped(self, reading: Reading, change: Callable[[Leaf], Leaf]) -> Reading:
-        return tuple(self.mapped(each, change) for each in reading) if isinstance(reading, tuple) else change(reading)
+    def join_readings(self, a: Reading, b: Reading) -> Reading:
+        return map_leaves(self.join, a, b)
 
 
-BY_THE_WALK: dict[str, Callable[[Analysis, Instruction, list[Reading], Path], Reading]] = {
-    "tuple": lambda analysis, *of: analysis.tupled(*of),
-    "get_tuple_element": lambda analysis, *of: analysis.element(*of),
-    **dict.fromkeys(PLAIN_CALLS, lambda analysis, *of: analysis.call(*of)),
-    "while": lambda analysis, *of: analysis.loop(*of),
-    "scan": lambda analysis, *of: analysis.scan(*of),
-    "conditional": lambda analysis, *of: analysis.branches(*of),
+WALK_RULES: dict[str, Callable[[DataflowAnalysis, Instruction, list[Reading], Path], Reading]] = {
+    "tuple": lambda analysis, *of: analysis.build_tuple(*of),
+    "get_tuple_element": lambda analysis, *of: analysis.take_element(*of),
+    **dict.fromkeys(PLAIN_CALLS, lambda analysis, *of: analysis.run_call(*of)),
+    "while": lambda analysis, *of: analysis.run_while(*of),
+    "scan": lambda analysis, *of: analysis.run_scan(*of),
+    "conditional": lambda analysis, *of: analysis.run_conditional(*of),
 }
-
-
-def flat(reading: Reading) -> list[Leaf]:
-    return [leaf for each in reading for leaf in flat(each)] if isinstance(reading, tuple) else [reading]
-
-
-def spread(leaf: Leaf, shape: AnyShape) -> Reading:
-    """The same leaf for every leaf of a shape."""
-    return tuple(spread(leaf, element) for element in shape.elements) if isinstance(shape, TupleShape) else leaf

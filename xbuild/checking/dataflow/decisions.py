@@ -7,22 +7,18 @@ from typing import Any
 
 from attrs import Factory, define, field
 
-from shape_inference import Shape
-
 from ...core.graph import Instruction, Module
-from ...properties.effects import LOOPS, Path, Step, steps
-from ...properties.loops import never_ends
-from ...properties.sites import Site
-from ..model.branches import decider_row
-from ..model.describe import finding, named
-from ..model.program import Program, devices_text
+from ...properties.effects import LOOPS, CallStep, Path, steps, takes_pred
+from ...properties.sites import Site, site_key
+from ...properties.trip_counts import never_ends
+from ..model.describe import decider_row, finding, named
+from ..model.program import GridProgram, devices_text
 from ..model.verdict import Finding
-from .analysis import key_of
 from .backward_slice import BackwardSlice, backward_slices
-from .cross_device_values import ValueNumbers
-from .facts import Facts
-from .known import propagate_constants
-from .replication import Replication, replication_of
+from .constant_propagation import propagate_constants
+from .lattice import DecisionFacts, Turns
+from .replication import ReplicationAnalysis, replication_of
+from .value_numbering import ValueNumbers
 
 Member = tuple[int, Site]
 _ONCE = frozenset((1,))
@@ -32,49 +28,49 @@ _ONCE = frozenset((1,))
 class Decisions:
     """The decisions of all devices, analysed on demand."""
 
-    program: Program
+    program: GridProgram
     assumed: Mapping[Hashable, int] = field(factory=dict)
     values: ValueNumbers = field(default=Factory(lambda self: ValueNumbers(self.program), takes_self=True))
-    _agreements: dict[Module, tuple[dict[int, int], Replication]] = field(factory=dict, init=False)
-    _facts: dict[Any, Facts] = field(factory=dict, init=False)
+    _agreements: dict[Module, tuple[dict[int, int], ReplicationAnalysis]] = field(factory=dict, init=False)
+    _facts: dict[Any, DecisionFacts] = field(factory=dict, init=False)
     _slices: list[Mapping[Module, BackwardSlice]] = field(factory=list, init=False)
 
     def assuming(self, assumed: Mapping[Hashable, int]) -> Decisions:
-        """The same decisions where those at these sites of devices are assumed."""
-        found = Decisions(self.program, assumed, self.values)
-        found._agreements, found._facts, found._slices = self._agreements, self._facts, self._slices
-        return found
+        """These decisions, with those at some sites of devices assumed."""
+        decisions = Decisions(self.program, assumed, self.values)
+        decisions._agreements, decisions._facts, decisions._slices = self._agreements, self._facts, self._slices
+        return decisions
 
     def decided(self, device: int, instruction: Instruction, path: Path) -> int | None:
-        """The branch of a conditional on this device, or the trips of a loop; None where neither known nor assumed."""
+        """The branch of a conditional on this device, or the trips of a loop; None if neither known nor assumed."""
         if never_ends(instruction):
             return 1
-        place, ways = key_of(instruction, path), self.ways(device, instruction, path)
+        place, ways = site_key(instruction, path), self.ways(device, instruction, path)
         return self.assumed.get((device, place)) if ways is None or len(ways) != 1 else next(iter(ways))
 
     def ways(self, device: int, instruction: Instruction, path: Path) -> frozenset[int] | None:
-        """The possible branches of a conditional on this device, or trip counts of a loop; None where unknown."""
-        return _ONCE if never_ends(instruction) else self._known(device).decides.get(key_of(instruction, path))
+        """The possible branches of a conditional on this device, or trip counts of a loop; None if unknown."""
+        return _ONCE if never_ends(instruction) else self._known(device).decides.get(site_key(instruction, path))
 
-    def turns(self, device: int, instruction: Instruction, path: Path) -> Sequence[int] | None:
-        """The decisions at a unit in the order in which a device makes them; None where they are unknown."""
-        return self._known(device).turns.get(key_of(instruction, path))
+    def turns(self, device: int, instruction: Instruction, path: Path) -> Turns | None:
+        """The decisions at a unit in the order in which a device makes them; None if they are unknown."""
+        return self._known(device).turns.get(site_key(instruction, path))
 
     def runs(self, device: int, site: Site) -> bool:
-        """Whether a device may reach a site: not where a known decision on its path leads elsewhere."""
+        """Whether a device may reach a site: no known decision on its path leads elsewhere."""
         for number, step in enumerate(site.path):
             ways = self.ways(device, step.instruction, site.path[:number])
-            if ways is not None and not _leads(step, ways):
+            if ways is not None and not _enters(step, ways):
                 return False
         return True
 
-    def _known(self, device: int) -> Facts:
-        """The facts of a device, found for all together where collectives decide, else once for equal devices."""
+    def _known(self, device: int) -> DecisionFacts:
+        """The facts of a device, computed for all devices together if collectives decide, else once for equal ones."""
         module = self.program.class_of[device].module
         if not self._slices:
             self._slices.append(backward_slices(self.program, self.values.identity))
         slices = self._slices[0]
-        if any(each.collectives for each in slices.values()):
+        if any(slice_.collectives for slice_ in slices.values()):
             if not self._facts:
                 self._facts |= propagate_constants(self.program, self.values.identity, slices, self.program.devices)
             return self._facts[device]
@@ -84,50 +80,50 @@ class Decisions:
         return self._facts[key]
 
     def agree(self, members: Sequence[Member]) -> bool:
-        """Whether these devices decide alike whatever the data, each at its site."""
+        """Whether these devices make equal decisions whatever the data, each at its site."""
         module = self.program.class_of[members[0][0]].module
         if len({(self.program.class_of[device].module, site.key) for device, site in members}) > 1:
             deciders = {self.decider(device, site) for device, site in members}
             return len(deciders) == 1 and None not in deciders
         places, walk = self._replication_of(module)
-        agreement = walk.decides.get(key_of(members[0][1].instruction, members[0][1].path))
+        agreement = walk.decision_facts.get(site_key(members[0][1].instruction, members[0][1].path))
         if agreement is None:
             return not walk.gave_up  # the analysis never reaches the site, so no run does
         return len({agreement.labels[places[device]] for device, _ in members}) == 1
 
     def decider(self, device: int, site: Site) -> Hashable:
-        """A key of the deciding value: sites with equal keys decide alike in each trip; None where it is unknown."""
-        number = self.values.decided(device, site.instruction, site.path)
-        return None if number is None else (number, form(site.instruction))
+        """A key of the deciding value: sites with equal keys decide equally in each trip; None if it is unknown."""
+        number = self.values.decision_number(device, site.instruction, site.path)
+        return None if number is None else (number, decision_form(site.instruction))
 
     def label(self, device: int, site: Site) -> int:
-        """Devices of one program with equal labels decide alike at this site, whatever the data."""
+        """Devices of one program with equal labels decide equally at this site, whatever the data."""
         places, walk = self._replication_of(self.program.class_of[device].module)
-        agreement = walk.decides.get(key_of(site.instruction, site.path))
+        agreement = walk.decision_facts.get(site_key(site.instruction, site.path))
         if agreement is None:
             return places[device] if walk.gave_up else 0
         label: int = agreement.labels[places[device]]
         return label
 
-    def _replication_of(self, module: Module) -> tuple[dict[int, int], Replication]:
+    def _replication_of(self, module: Module) -> tuple[dict[int, int], ReplicationAnalysis]:
         if module not in self._agreements:
-            devices = tuple(d for d, each in self.program.class_of.items() if each.module is module)
+            devices = tuple(d for d, device_class in self.program.class_of.items() if device_class.module is module)
             walk = replication_of(module.entry, devices, *self.program.grid)
             self._agreements[module] = {device: n for n, device in enumerate(devices)}, walk
         return self._agreements[module]
 
     def disagreement(self, members: Sequence[Member]) -> Finding | None:
-        """The finding for companions that may not decide alike; None where they do."""
+        """The finding for companions that may decide differently; None if they cannot."""
         if len(members) == 1 or self.agree(members):
             return None
         if members[0][1].instruction.opcode in LOOPS:
-            return self._of_loops(members)
-        return _depends(members, "takes another branch")
+            return self._compare_trip_counts(members)
+        return _data_dependent_finding(members, "takes a different branch")
 
-    def _of_loops(self, members: Sequence[Member]) -> Finding | None:
+    def _compare_trip_counts(self, members: Sequence[Member]) -> Finding | None:
         trips = {device: self.decided(device, site.instruction, site.path) for device, site in members}
         if None in trips.values():
-            return _depends(members, "runs a different number of times")
+            return _data_dependent_finding(members, "runs a different number of times")
         if len(set(trips.values())) == 1:
             return None
         groups: dict[Any, list[int]] = {}
@@ -138,7 +134,7 @@ class Decisions:
         names = " and ".join(dict.fromkeys(site.instruction.name for _, site in members))
         return finding(
             "trip_count_mismatch",
-            f"{names} runs {counts}, and what is inside meets",
+            f"{names} runs {counts}, and they communicate with each other inside",
             *places,
             facts=tuple(trips_text(count) for count in groups),
             cause_text="these loops run together, trip by trip, and one of them ends before the other",
@@ -146,20 +142,16 @@ class Decisions:
         )
 
 
-def _leads(step: Step, ways: frozenset[int]) -> bool:
+def _enters(step: CallStep, ways: frozenset[int]) -> bool:
     """Whether one of these decisions enters the computation of a step."""
     if step.instruction.opcode == "conditional":
-        return [each.computation for each in steps(step.instruction)].index(step.computation) in ways
+        return [branch.computation for branch in steps(step.instruction)].index(step.computation) in ways
     return step.role == "while condition" or ways != {0}
 
 
-def form(unit: Instruction) -> Hashable:
-    """A key of how a value decides: equal values decide alike in units of one form."""
-    return unit.opcode, unit.opcode == "conditional" and (len(unit.called), _is_pred(unit.operands[0]))
-
-
-def _is_pred(value: Instruction) -> bool:
-    return isinstance(value.shape, Shape) and value.shape.dtype.kind == "pred"
+def decision_form(unit: Instruction) -> Hashable:
+    """A key of how a value decides: equal values lead to equal decisions in units of one form."""
+    return unit.opcode, unit.opcode == "conditional" and (len(unit.called), takes_pred(unit))
 
 
 def trips_text(count: int) -> str:
@@ -167,15 +159,15 @@ def trips_text(count: int) -> str:
     return f"{count} trip{'s' * (count != 1)}"
 
 
-def _depends(members: Sequence[Member], what: str) -> Finding:
-    """The finding that data decide whether these devices go through a unit alike."""
+def _data_dependent_finding(members: Sequence[Member], verb: str) -> Finding:
+    """The finding that data decide whether these devices go through a unit equally."""
     sites: dict[Site, list[int]] = {}
     alike: dict[Any, Site] = {}
     for device, site in members:
         sites.setdefault(alike.setdefault(site.key, site), []).append(device)
     unit = members[0][1].instruction
     decider = "number of slices" if unit.opcode == "scan" else "predicate"
-    if unit.opcode == "conditional" and not _is_pred(unit.operands[0]):
+    if unit.opcode == "conditional" and not takes_pred(unit):
         decider = "index"
     if len(sites) == 1:
         (site,) = sites
@@ -183,13 +175,13 @@ def _depends(members: Sequence[Member], what: str) -> Finding:
     else:
         first, second = list(sites)[:2]
         here, there = devices_text(sites[first]), devices_text(sites[second])
-        condition = f"if {named(first.instruction)} of {here} {what} than {second} of {there}"
+        condition = f"if {named(first.instruction)} of {here} {verb} than {second} of {there}"
     return finding(
         "data_dependent",
         condition,
         *((devices, site) for site, devices in sites.items()),
         rows=[decider_row(members[0][1], [device for device, _ in members])] if unit.opcode == "conditional" else [],
         cause="MISSING_MEMBER",
-        cause_text="what is inside meets, and the data decide which of these devices come to it",
-        repair_text=f"make the {decider} the same everywhere: all-reduce (max, or and) what it is computed from",
+        cause_text="devices meet inside, and the data decide which of them do",
+        repair_text=f"make the {decider} equal on all devices: all-reduce (max, or and) what it is computed from",
     )

@@ -1,6 +1,11 @@
-"""Promises of annotations: parameters and infeeds equal on several devices, loops with equal trip counts.
+"""What annotations state about equal values: taken as promises, and declared types verified.
 
-A run does not enforce them, and the check for deadlock does not rely on them; a strict run verifies those of
+Sections:
+
+    Promises: parameters and infeeds equal on several devices, loops with equal trip counts
+    Declared types on a mesh, verified by the replication analysis
+
+A run does not enforce promises, and the check for deadlock does not rely on them; a strict run verifies those of
 parameters.
 
 Source: XLA's hlo_replication_analysis.cc and hlo_sharding.h.
@@ -8,23 +13,32 @@ Source: XLA's hlo_replication_analysis.cc and hlo_sharding.h.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shape_inference import AnyShape, TupleShape
+from shape_inference import AnyShape, TupleShape, XbuildError
+from shape_inference.trees import flatten, unflatten
 
 from ...core.graph import Instruction
-from ...properties.mesh import Mesh
+from ...properties.mesh import Mesh, mesh_of
+from ...properties.sites import Site
 from ...properties.trip_counts import noted_trips
-from ...properties.variances import Type, Variance, flat, type_of
-from .agreement import Agreement, Labels
+from ...properties.variances import Type, Variance, declared, read_type, type_of
+from ..model.describe import finding
+from ..model.program import DeviceClass, Extent, GridProgram
+from ..model.verdict import Finding
 from .analysis import Reading
-from .replication import Replication
+from .replication import Agreement, Labels, Recording, ReplicationAnalysis, make_recording, record_labels
 
-_TILES = re.compile(r"devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([\d,]+))")
-_LAST = re.compile(r"last_tile_dims=\{([\w, ]*)\}")
+if TYPE_CHECKING:
+    from ...sharding.hlo_text import Stated
+
+
+# ----------------------------------------------------------------------------
+# Promises: parameters and infeeds equal on several devices, loops with equal trip counts
 
 
 def has_known_trips(loop: Instruction) -> bool:
@@ -32,108 +46,175 @@ def has_known_trips(loop: Instruction) -> bool:
     return noted_trips(loop) is not None
 
 
-def promised(of: Replication, instruction: Instruction, mesh: Mesh | None = None) -> Reading | None:
+def read_promise(analysis: ReplicationAnalysis, instruction: Instruction, mesh: Mesh | None = None) -> Reading | None:
     """The reading of a parameter or an infeed that annotations promise; None where there is no promise.
 
     `sharding` says which partitions of one replica hold equal leaves, `parameter_replication` which leaves are equal on
     all replicas, and a type on a mesh along which axes a leaf is equal.
     """
     stated = None if mesh is None else type_of(instruction)
-    if mesh is not None and stated is not None and fits(stated, instruction.shape):
-        labels = [_along(of, mesh, leaf) for leaf in flat(stated)]
-        return _shaped(instruction.shape, iter(map(Agreement, labels)).__next__)
+    if mesh is not None and stated is not None and has_nesting_of(stated, instruction.shape):
+        labels = [_labels_on_mesh(analysis, mesh, leaf) for leaf in flatten(stated)]
+        return unflatten(instruction.shape, map(Agreement, labels))
     notes = instruction.annotations
-    count = _leaves(instruction.shape)
-    shardings = _listed(str(notes["sharding"]), count) if "sharding" in notes else None
+    count = len(flatten(instruction.shape))
+    shardings = _parse_sharding(str(notes["sharding"]), count) if "sharding" in notes else None
     flags = str(notes.get("parameter_replication", "")).strip("{} ").split(",")
     if shardings is None and len(flags) != count:
         return None
     labels = [
-        _labels(of, shardings[n] if shardings else "", len(flags) == count and flags[n].strip() == "true")
+        _labels(analysis, shardings[n] if shardings else None, len(flags) == count and flags[n].strip() == "true")
         for n in range(count)
     ]
-    return _shaped(instruction.shape, iter(map(Agreement, labels)).__next__)
+    return unflatten(instruction.shape, map(Agreement, labels))
 
 
-def fits(stated: Type, shape: AnyShape) -> bool:
+def has_nesting_of(stated: Type, shape: AnyShape) -> bool:
     """Whether a type is nested as a shape is."""
     if not isinstance(shape, TupleShape):
         return not isinstance(stated, tuple)
-    return isinstance(stated, tuple) and len(stated) == len(shape.elements) and all(map(fits, stated, shape.elements))
+    return (
+        isinstance(stated, tuple)
+        and len(stated) == len(shape.elements)
+        and all(map(has_nesting_of, stated, shape.elements))
+    )
 
 
-def _along(of: Replication, mesh: Mesh, stated: Variance) -> Labels:
+def _labels_on_mesh(analysis: ReplicationAnalysis, mesh: Mesh, stated: Variance) -> Labels:
     """The labels of a type on a mesh: devices agree that differ only along axes where the value is equal."""
     kept = [axis for axis in mesh.axes if axis in stated.varying | stated.unreduced]
-    places = [mesh.coordinates(device) if device < mesh.num_devices else {} for device in of.devices]
-    return of.partitions.by(tuple(place.get(axis, -1 - n) for axis in kept) for n, place in enumerate(places))
+    places = [mesh.coordinates(device) if device < mesh.num_devices else {} for device in analysis.devices]
+    return analysis.partitions.group_by(
+        tuple(place.get(axis, -1 - n) for axis in kept) for n, place in enumerate(places)
+    )
 
 
-def _leaves(shape: AnyShape) -> int:
-    return sum(map(_leaves, shape.elements)) if isinstance(shape, TupleShape) else 1
+def _parse_sharding(text: str, count: int) -> list[Stated] | None:
+    """What a sharding says of each leaf; None where it has another number of leaves, or is no sharding."""
+    from ...sharding.hlo_text import parsed  # few programs state shardings
+
+    try:
+        found = parsed(text)
+    except XbuildError:
+        return None
+    several = [each.stated for each in found] if isinstance(found, tuple) else [found.stated] * count
+    return several if len(several) == count else None
 
 
-def _shaped(shape: AnyShape, leaf: object) -> Reading:
-    if isinstance(shape, TupleShape):
-        return tuple(_shaped(each, leaf) for each in shape.elements)
-    return leaf()  # type: ignore[operator]
+def _labels(analysis: ReplicationAnalysis, sharding: Stated | None, is_replicated: bool) -> Labels:
+    parts = tiles_of(sharding, analysis.num_partitions)
+    return analysis.partitions.group_by(
+        (0 if is_replicated else replica, parts[partition]) for replica, partition in analysis.ids.ids
+    )
 
 
-def _listed(text: str, count: int) -> list[str] | None:
-    """The sharding of each leaf; None where their number differs."""
-    inner = text.strip()[1:-1].strip()
-    if not inner.startswith("{"):
-        return [inner] * count
-    found, depth, begin = list[str](), 0, 0
-    for place, letter in enumerate(inner):
-        if letter == "{" and not depth:
-            begin = place + 1
-        depth += (letter == "{") - (letter == "}")
-        if letter == "}" and not depth:
-            found.append(inner[begin:place])
-    return found if len(found) == count else None
+def tiles_of(sharding: Stated | None, count: int) -> Sequence[int]:
+    """The number of the tile that each of `count` partitions holds; a tile for each where the sharding does not say."""
+    if sharding is None:
+        return range(count)
+    from ...sharding.hlo_text import Parsed, TileAssignment, parsed, tiled_text
+    from ...sharding.sharding import Placement, Sharding
 
-
-def _labels(of: Replication, sharding: str, is_replicated: bool) -> Labels:
-    parts = tiles_of(sharding, of.num_partitions)
-    return of.partitions.by((0 if is_replicated else replica, parts[partition]) for replica, partition in of.ids.ids)
-
-
-def tiles_of(sharding: str, count: int) -> Sequence[int]:
-    """The number of the tile that each partition holds; a tile for each where the sharding is not understood."""
-    if sharding.startswith("replicated"):
+    if isinstance(sharding, Sharding) and sharding.mesh.num_devices == count:
+        found = parsed(tiled_text(sharding, len(sharding.dims)))
+        assert isinstance(found, Parsed)
+        return tiles_of(found.stated, count)
+    if isinstance(sharding, Placement) and sharding.kind == "replicated":
         return [0] * count
-    tiles = _TILES.search(sharding)
-    if tiles is None or "mesh" in sharding:
+    if not isinstance(sharding, TileAssignment) or not sharding.is_on_all(count):
         return range(count)
-    dims, order = _numbers(tiles[1]), _order(tiles)
-    if len(order) != count or int(np.prod(dims)) != count:
-        return range(count)
-    held = np.empty(dims, int)
-    held[...] = np.arange(count).reshape(dims)
-    for axis, kind in enumerate(_last(sharding), len(dims) - len(_last(sharding))):
+    dims = (*sharding.dims, *sharding.subgroups)
+    held = np.arange(count).reshape(dims)
+    for axis, kind in enumerate(sharding.kinds, len(sharding.dims)):
         if kind == "replicated":
             held = np.broadcast_to(held.take([0], axis), dims)
-    numbers = dict(zip(order, held.ravel().tolist(), strict=True))
-    return [numbers.get(each, count + each) for each in range(count)]
+    numbers = dict(zip(sharding.devices, held.ravel().tolist(), strict=True))
+    return [numbers[each] for each in range(count)]
 
 
-def _last(sharding: str) -> list[str]:
-    """The kinds of the last tile dimensions, which are no dimensions of the array."""
-    found = _LAST.search(sharding)
-    if found is not None:
-        return [each.strip() for each in found[1].split(",")]
-    return ["replicated"] if "last_tile_dim_replicate" in sharding else []
+# ----------------------------------------------------------------------------
+# Declared types on a mesh, verified by the replication analysis
+#
+# Types that shard_map writes hold by construction; those of an edited program, or one read from text, may not.
 
 
-def _order(tiles: re.Match[str]) -> list[int]:
-    """The devices in the order of the tiles."""
-    if tiles[4] is not None:
-        return [*_numbers(tiles[4])]
-    sizes = _numbers(tiles[2])
-    numbers = np.arange(int(np.prod(sizes))).reshape(sizes)
-    return [int(each) for each in (numbers.transpose(_numbers(tiles[3])) if tiles[3] else numbers).ravel()]
+def declared_types(program: GridProgram) -> list[Finding]:
+    """A finding for each declared type that does not follow from the program; none for a program without a mesh."""
+    return [fault for device_class in program.classes for fault in _check_class(device_class, program.grid)]
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(",")))
+def _check_class(device_class: DeviceClass, grid: Extent) -> Iterator[Finding]:
+    try:
+        mesh = mesh_of(device_class.module)
+    except XbuildError as error:
+        yield Finding("variance_broken", error.message, devices=device_class.devices)
+        return
+    if mesh is None:
+        return
+    if mesh.num_devices != device_class.module.num_devices:
+        counts = f"the mesh {mesh} has {mesh.num_devices} devices, and the program {device_class.module.num_devices}"
+        yield _finding(device_class, device_class.module.entry.root, counts)
+        return
+    walk = make_recording(
+        device_class.devices, grid, promised=functools.partial(read_promise, mesh=mesh), is_joined=False
+    )
+    one = functools.lru_cache(maxsize=None)(functools.partial(_axes_of_one, mesh, device_class.devices))
+    for instruction, labels in _labels_of_all(walk, device_class).items():
+        if fault := _find_breach(mesh, instruction, [one(leaf) for leaf in labels]):
+            yield _finding(device_class, instruction, fault)
+
+
+def _labels_of_all(walk: Recording, device_class: DeviceClass) -> dict[Instruction, list[Labels]]:
+    """The labels of all instructions, for parameters that are as declared."""
+    given = [
+        walk.fill_shape(walk.nowhere, p.shape) if (found := walk.promised(walk, p)) is None else found
+        for p in device_class.module.entry.parameters
+    ]
+    return dict(record_labels(walk, device_class.module, given))
+
+
+def _axes_of_one(mesh: Mesh, devices: Sequence[int], labels: Labels) -> frozenset[str]:
+    """The axes along which all devices hold one value."""
+    numbers = dict(zip(devices, labels, strict=True))
+    return frozenset(axis for axis in mesh.axes if _is_equal_along(mesh, axis, numbers))
+
+
+def _find_breach(mesh: Mesh, instruction: Instruction, ones: Sequence[frozenset[str]]) -> str | None:
+    """The fault of a declared type, if it has one; `ones` has, for each leaf, the axes along which it is one value."""
+    text = declared(instruction)
+    if text is None:
+        return None
+    named = f"{instruction.name} is declared as {text}"
+    try:
+        stated = read_type(text)
+    except XbuildError:
+        stated = None
+    if stated is None or not has_nesting_of(stated, instruction.shape):
+        return f"{named}, which is not a type of its shape"
+    lacking = {
+        axis
+        for leaf, found in zip(flatten(stated), ones, strict=True)
+        for axis in {*mesh.axes} - found - leaf.varying - leaf.unreduced
+    }
+    unknown = {axis for leaf in flatten(stated) for axis in leaf.axes} - {*mesh.axes}
+    if unknown:
+        return f"{named}, but the mesh {mesh} has no axis {', '.join(sorted(unknown))}"
+    if not lacking:
+        return None
+    axes = ", ".join(mesh.ordered(lacking))
+    return f"{named}, one value along {axes}, but what it is computed from may differ along them"
+
+
+def _is_equal_along(mesh: Mesh, axis: str, labels: dict[int, int]) -> bool:
+    """Whether devices that differ along an axis alone hold equal values."""
+    return all(len({labels[device] for device in group if device in labels}) <= 1 for group in mesh.groups(axis))
+
+
+def _finding(device_class: DeviceClass, instruction: Instruction, fault: str) -> Finding:
+    return finding(
+        "variance_broken",
+        fault,
+        (device_class.devices, Site((), instruction)),
+        cause_text="a type that declares one value along an axis is a promise, which lets collectives be left out",
+        repair_text="xb.shard_map writes types that hold; xb.mesh.psum and similar collectives make several values one",
+    )

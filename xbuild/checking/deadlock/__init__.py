@@ -1,1 +1,1 @@
-"""The level stage: the devices are run level by level without values, to the end or until none can go on."""
+"""The level stage of the check: runs all devices level by level, without values, until they end or are stuck."""

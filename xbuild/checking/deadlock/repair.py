@@ -8,9 +8,10 @@ from itertools import islice
 from attrs import frozen
 
 from ...core.graph import Instruction
+from ...process.progress import over
 from ...properties.effects import communicates_anywhere
-from ..model.program import Program, devices_text
-from ..model.verdict import Move, Order, Orders, Repair
+from ..model.program import GridProgram, Order, Orders, devices_text
+from ..model.verdict import Move, Repair
 from .level_run import ItemNumber, LevelRun
 from .levels import LevelStage
 from .stuck import Stuck
@@ -19,24 +20,24 @@ MOST_TRIED = 64  # repairs, each a run of all levels
 MOST_NODES = 400_000  # of all these runs
 SHOWN = 4
 
-Examine = Callable[[Program], LevelStage]
+Examine = Callable[[GridProgram], LevelStage]
 
 
 @frozen(eq=False)
 class _Edit:
     move: Move
-    program: Program
+    program: GridProgram
 
 
-def find_repair(program: Program, levels: LevelStage, free: LevelStage, examine: Examine) -> Repair | None:
-    """Moves to a schedule that was checked and runs, or a whole order that was found; None if there is none."""
-    if free.stuck or any(found.kind != "data_dependent" for found in free.found):
+def find_repair(program: GridProgram, levels: LevelStage, free: LevelStage, examine: Examine) -> Repair | None:
+    """Moves to a schedule that was checked and runs, or a whole order that was found; None if neither exists."""
+    if free.stuck or any(finding.kind != "data_dependent" for finding in free.found):
         return None
     moves: list[Move] = []
-    given, budget = program, most_tries(levels, MOST_TRIED)
+    original, budget = program, most_tries(levels, MOST_TRIED)
     while levels.stuck and budget > 0:
         best: tuple[_Edit, LevelStage] | None = None
-        for edit in islice(_edits(program, levels.stuck[0]), budget):
+        for edit in over(islice(_edits(program, levels.stuck[0]), budget), "trying repairs"):
             after, budget = examine(edit.program), budget - 1
             if _progress(after) > _progress(best[1] if best else levels):
                 best = (edit, after)
@@ -48,9 +49,9 @@ def find_repair(program: Program, levels: LevelStage, free: LevelStage, examine:
         moves.append(best[0].move)
     if not levels.stuck and moves:
         orders = {device: each.orders for device, each in program.class_of.items() if each.orders}
-        return Repair(_text(program, moves), tuple(moves), _entries(program), orders)
-    whole = given.ordered(free.recorder.orders())
-    return None if examine(whole).stuck else _whole(given, whole)
+        return Repair(_moves_text(program, moves), tuple(moves), _entry_orders(program), orders)
+    reordered = original.with_orders(free.recorder.orders())
+    return None if examine(reordered).stuck else _repair_by_order(original, reordered)
 
 
 def most_tries(levels: LevelStage, most: int) -> int:
@@ -60,12 +61,12 @@ def most_tries(levels: LevelStage, most: int) -> int:
 
 
 def _progress(levels: LevelStage) -> float:
-    """How many nodes of the stuck levels are done; infinite where none is stuck."""
+    """How many nodes of the stuck levels are done; infinite if none is stuck."""
     return sum(run.done.count(True) for run in levels.stuck) if levels.stuck else float("inf")
 
 
-def _edits(program: Program, run: LevelRun) -> Iterator[_Edit]:
-    """For each edge of the cycle the move of the item that is waited for before the item at which its device stands."""
+def _edits(program: GridProgram, run: LevelRun) -> Iterator[_Edit]:
+    """For each edge of the cycle the move of the awaited item before the item at which its device stops."""
     stuck = Stuck(run)
     seen: set[Move] = set()
     for edge in stuck.cycle(stuck.edges(stuck.blocked())):
@@ -76,8 +77,8 @@ def _edits(program: Program, run: LevelRun) -> Iterator[_Edit]:
                 yield edit
 
 
-def _edit(program: Program, run: LevelRun, late: ItemNumber, early: ItemNumber) -> _Edit | None:
-    each = program.class_of[late[0]]
+def _edit(program: GridProgram, run: LevelRun, late: ItemNumber, early: ItemNumber) -> _Edit | None:
+    device_class = program.class_of[late[0]]
     paths = [(*run.item(place).path,) for place in (late, early)]
     depth = next(
         (n for n, (a, b) in enumerate(zip(*paths, strict=False)) if a.instruction is not b.instruction),
@@ -87,18 +88,18 @@ def _edit(program: Program, run: LevelRun, late: ItemNumber, early: ItemNumber) 
         path[depth].instruction if len(path) > depth else run.item(place).instruction
         for place, path in zip((late, early), paths, strict=True)
     )
-    computation = paths[0][depth - 1].computation if depth else each.module.entry
-    order = moved_before(each.order(computation), moved, before)
+    computation = paths[0][depth - 1].computation if depth else device_class.module.entry
+    order = move_before(device_class.order(computation), moved, before)
     if order is None:
         return None
-    orders: dict[int, Orders] = {device: one.orders for device, one in program.class_of.items()}
-    for device in each.devices:
-        orders[device] = tuple({**dict(each.orders), computation: order}.items())
-    return _Edit(Move(each.devices, moved, before), program.ordered(orders))
+    orders: dict[int, Orders] = {device: other.orders for device, other in program.class_of.items()}
+    for device in device_class.devices:
+        orders[device] = tuple({**dict(device_class.orders), computation: order}.items())
+    return _Edit(Move(device_class.devices, moved, before), program.with_orders(orders))
 
 
-def moved_before(order: Order, moved: Instruction, before: Instruction) -> Order | None:
-    """The order with one instruction and its dependencies before another; None where other communication would move."""
+def move_before(order: Order, moved: Instruction, before: Instruction) -> Order | None:
+    """The order with one instruction and its dependencies before another; None if other communication would move."""
     place = {instruction: n for n, instruction in enumerate(order)}
     first = place[before]
     group: set[Instruction] = set()
@@ -110,31 +111,31 @@ def moved_before(order: Order, moved: Instruction, before: Instruction) -> Order
             stack += (*instruction.operands, *instruction.control)
     if before in group or any(communicates_anywhere(instruction) for instruction in group - {moved}):
         return None
-    kept = [instruction for instruction in order[first:] if instruction not in group]
-    return (*order[:first], *(i for i in order[first:] if i in group), *kept)
+    rest = [instruction for instruction in order[first:] if instruction not in group]
+    return (*order[:first], *(i for i in order[first:] if i in group), *rest)
 
 
-def _text(program: Program, moves: list[Move]) -> str:
+def _moves_text(program: GridProgram, moves: list[Move]) -> str:
     parts = []
     for move in moves[:SHOWN]:
         on = f"on {devices_text(move.devices)} " * (len(move.devices) < len(program.devices))
         parts.append(f"{on}move {move.instruction.name} before {move.before.name}")
-    more = (
-        f", and {len(moves) - SHOWN} more moves of this kind (they are in repair.moves)" if len(moves) > SHOWN else ""
-    )
+    more = f", and {len(moves) - SHOWN} more moves (see repair.moves)" if len(moves) > SHOWN else ""
     return ", ".join(parts) + more
 
 
-def _entries(program: Program) -> dict[int, Order]:
+def _entry_orders(program: GridProgram) -> dict[int, Order]:
     return {device: each.order(each.module.entry) for device, each in program.class_of.items()}
 
 
-def _whole(given: Program, whole: Program) -> Repair:
-    """The repair that is a whole new order, where single moves do not lead to one that runs."""
-    schedule, before = _entries(whole), _entries(given)
+def _repair_by_order(original: GridProgram, reordered: GridProgram) -> Repair:
+    """The repair by a new order, if single moves do not lead to one that runs."""
+    schedule, before = _entry_orders(reordered), _entry_orders(original)
     changed = [device for device, order in schedule.items() if order != before[device]]
     order = [i.name for i in schedule[changed[0]] if communicates_anywhere(i)] if changed else []
     begins = f"runs {', '.join(order)}" if len(order) <= 2 * SHOWN else f"begins with {', '.join(order[: 2 * SHOWN])}"
     first = f": device {changed[0]} {begins}" if changed else ""
-    text = f"run {devices_text(changed or schedule)} in another order (it is in repair.orders){first}"
-    return Repair(text, (), schedule, {device: each.orders for device, each in whole.class_of.items() if each.orders})
+    text = f"run {devices_text(changed or schedule)} in a different order (see repair.orders){first}"
+    return Repair(
+        text, (), schedule, {device: each.orders for device, each in reordered.class_of.items() if each.orders}
+    )

@@ -1,4 +1,4 @@
-"""Words of reports for instructions: name, call path, channel, groups and shape; and the makers of findings."""
+"""The wording of findings: instructions with their place and shape, and devices that take different branches."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve
 
-from shape_inference import AnyShape, TupleShape
+from shape_inference import AnyShape, Shape, TupleShape
+from shape_inference.elided import ElidedArray
 
 from ...core.graph import Instruction
-from ...properties.effects import START_OF, Path, collective_in, op_and_name, start_of, where
+from ...properties.effects import START_OF, CallStep, Path, collective_in, name_in_report, op_and_name, start_of, where
 from ...properties.sites import Site
 from .program import devices_text
 from .verdict import Finding, ReportRow
+
+# ----------------------------------------------------------------------------
+# Instructions by name, call path, channel, groups and shape; findings and their rows
 
 SHOWN = 4
 
@@ -56,7 +60,7 @@ def groups_text(collective: Instruction) -> str:
     lists = getattr(collective.attributes, "replica_groups", ()) if pairs is None else pairs
     if not lists and pairs is None:
         return "one group of all"
-    return f"{'groups' if pairs is None else 'pairs'} {','.join(braces(each) for each in lists) or '{}'}"
+    return f"{'groups' if pairs is None else 'pairs'} {','.join(braces(ids) for ids in lists) or '{}'}"
 
 
 def braces(ids: Iterable[int]) -> str:
@@ -68,27 +72,27 @@ def named(instruction: Instruction, path: Path = ()) -> str:
     return f"{op_and_name(instruction)}{where(path)}"
 
 
-def calls_text(standing: Iterable[tuple[int, Instruction]]) -> str:
-    """`send.1 of device 0 and send.2 of device 1`, in the order of the devices; of many calls the first."""
+def calls_text(blocked: Iterable[tuple[int, Instruction]]) -> str:
+    """`send.1 of device 0 and send.2 of device 1`, in the order of the devices; only the first of many calls."""
     devices: dict[str, set[int]] = {}
-    for device, instruction in sorted(standing, key=lambda each: each[0]):
+    for device, instruction in sorted(blocked, key=lambda pair: pair[0]):
         devices.setdefault(instruction.name, set()).add(device)
-    told = [f"{name} of {devices_text(found)}" for name, found in devices.items()]
-    if len(told) > SHOWN:
-        told = [*told[: SHOWN - 1], f"{len(told) - SHOWN + 1} more"]
-    return f"{', '.join(told[:-1])} and {told[-1]}" if len(told) > 1 else told[0]
+    parts = [f"{name} of {devices_text(callers)}" for name, callers in devices.items()]
+    if len(parts) > SHOWN:
+        parts = [*parts[: SHOWN - 1], f"{len(parts) - SHOWN + 1} more"]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
 
 
 def untying_text(ties: Sequence[tuple[Instruction, Instruction, int]]) -> str:
-    """The sentence that names the dependencies by which an order is fixed, and asks to remove one of them."""
-    told = [f"{late.name} from {early.name} on device {device}" for late, early, device in ties[:SHOWN]]
-    return f"untie one of these (by a token of its own, or an operand that does not hang on it): {', '.join(told)}"
+    """The advice to remove one of the dependencies that fix an order: (later, earlier, device)."""
+    parts = [f"{late.name} depends on {early.name} on device {device}" for late, early, device in ties[:SHOWN]]
+    return f"remove one of these dependencies (use a separate token, or a different operand): {', '.join(parts)}"
 
 
 def row(devices: Iterable[int], site: Site, peer: int | None = None) -> ReportRow:
     """The row of a site: the devices, its name, its facts, its line."""
-    found = tuple(devices)
-    return ReportRow(found, str(site), fact(site.instruction, found[0], peer), site.instruction.source)
+    members = tuple(devices)
+    return ReportRow(members, str(site), fact(site.instruction, members[0], peer), site.instruction.source)
 
 
 def absent_row(devices: Iterable[int], text: str) -> ReportRow:
@@ -106,30 +110,126 @@ def finding(
 ) -> Finding:
     """A finding about these sites: a row for each, with its fact if `facts` are given, then the other rows."""
     listed = [(tuple(devices), site) for devices, site in places]
-    told = [row(devices, site) for devices, site in listed]
+    site_rows = [row(devices, site) for devices, site in listed]
     if facts:
-        told = [evolve(each, fact=said) for each, said in zip(told, facts, strict=True)]
+        site_rows = [evolve(one, fact=text) for one, text in zip(site_rows, facts, strict=True)]
     return Finding(
         kind,
         message,
-        (*told, *rows),
+        (*site_rows, *rows),
         instructions=tuple(dict.fromkeys(site.instruction for _, site in listed)),
         devices=tuple(sorted({device for devices, _ in listed for device in devices})),
         **more,  # type: ignore[arg-type]
     )
 
 
-def nest_finding(what: str, *places: tuple[tuple[int, ...], Site]) -> Finding:
-    """The finding that two sites which should meet stand under different calls."""
+def nest_finding(name: str, *places: tuple[tuple[int, ...], Site]) -> Finding:
+    """The finding that two sites that should meet are under different calls."""
     (_, a), (_, b) = places
     return finding(
         "nest_mismatch",
-        f"the two sides of {what} stand under different calls: {_placed(a)}, {_placed(b)}",
+        f"the two sides of {name} are under different calls: {_place_text(a)}, {_place_text(b)}",
         *places,
         cause_text="they would run a different number of times, or wait for a part of the program that may not run",
         repair_text=f"put {a.instruction.name} and {b.instruction.name} under the same kinds of calls",
     )
 
 
-def _placed(site: Site) -> str:
+def _place_text(site: Site) -> str:
     return str(site) if site.path else f"{site} in the entry"
+
+
+# ----------------------------------------------------------------------------
+# Devices that take different branches: the predicate as written, the cause, and the repair
+
+_SIGNS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
+_BY_DEVICE = {"replica_id": "replica-id", "partition_id": "partition-id"}
+_THROUGH = ("convert", "copy", "reshape", "opt_barrier")
+DEEPEST = 4
+MOST_SHOWN = 8  # operands of one op
+
+
+def innermost_branch(site: Site) -> CallStep | None:
+    """The innermost branch around a site."""
+    return next((step for step in reversed(site.path) if step.instruction.opcode == "conditional"), None)
+
+
+def predicate_row(step: CallStep, here: int, missing: tuple[int, ...]) -> ReportRow:
+    """`compare.1 = (replica-id == 0)`, `conditional.2: true_computation on device 0, a different branch on device 1`"""
+    predicate = step.instruction.operands[0]
+    takes = f"{step.branch} on device {here}, a different branch on {devices_text(missing)}"
+    return ReportRow(
+        (here, *missing), _equation(predicate), f"decides {step.instruction.name}: {takes}", predicate.source
+    )
+
+
+def decider_row(unit: Site, devices: Sequence[int]) -> ReportRow:
+    """The row of a predicate: `compare.1 = (n > 0)`, `decides conditional.2`"""
+    predicate = unit.instruction.operands[0]
+    return ReportRow(tuple(devices), _equation(predicate), f"decides {unit.instruction.name}", predicate.source)
+
+
+def _equation(instruction: Instruction) -> str:
+    expression, name = expression_text(instruction), name_in_report(instruction)
+    return name if expression == name else f"{name} = {expression}"
+
+
+def cause_in_branch(site: Site, step: CallStep) -> str:
+    """Why only some devices reach a site in a branch."""
+    decider = deciding_id(step.instruction.operands[0])
+    kind = "a collective" if collective_in(site.instruction) is not None else site.instruction.opcode.replace("_", "-")
+    return f"{kind} inside a conditional whose predicate {f'depends on {decider}' if decider else 'differs'}"
+
+
+def repair_in_branch(site: Site, step: CallStep) -> str:
+    """Which edit makes all devices reach a site in a branch."""
+    name, conditional = site.instruction.name, step.instruction.name
+    if collective_in(site.instruction) is None:
+        return f"move {name} and its done out of {conditional}, or put the other half where the same devices reach it"
+    return (
+        f"move {name} out of {conditional}: return its operand from both branches "
+        f"(the neutral element, such as zeros, from the other one), and run {name} after {conditional}"
+    )
+
+
+def deciding_id(predicate: Instruction) -> str:
+    """The id that a predicate is computed from, such as `replica-id`; empty if it is computed from none."""
+    stack, seen = [predicate], set[Instruction]()
+    while stack:
+        instruction = stack.pop()
+        if instruction.opcode in _BY_DEVICE:
+            return _BY_DEVICE[instruction.opcode]
+        if instruction not in seen:
+            seen.add(instruction)
+            stack += instruction.operands
+    return ""
+
+
+def expression_text(instruction: Instruction, depth: int = 0) -> str:
+    """The expression of a value: `(replica-id == 0)`; operands deeper than `DEEPEST` by name.
+
+    Only the first of many operands are shown, so that each level has at most `MOST_SHOWN` of them.
+    """
+    opcode, operands = instruction.opcode, instruction.operands
+    if opcode in _BY_DEVICE:
+        return _BY_DEVICE[opcode]
+    if opcode == "constant" and isinstance(instruction.shape, Shape) and not instruction.shape.dims:
+        literal = instruction.attributes.literal
+        return instruction.name if isinstance(literal, ElidedArray) else str(literal[()])
+    if depth == DEEPEST:
+        return name_in_report(instruction)
+    if opcode in _THROUGH:
+        return expression_text(operands[0], depth + 1)
+    if opcode == "compare":
+        left, right = (expression_text(operand, depth + 1) for operand in operands)
+        return f"({left} {_SIGNS[instruction.attributes.direction]} {right})"
+    return (
+        name_in_report(instruction)
+        if opcode == "parameter" or not operands
+        else f"{opcode.replace('_', '-')}({_parts(operands, depth)})"
+    )
+
+
+def _parts(operands: tuple[Instruction, ...], depth: int) -> str:
+    shown = [expression_text(operand, depth + 1) for operand in operands[:MOST_SHOWN]]
+    return ", ".join([*shown, *["..."] * (len(operands) > MOST_SHOWN)])

@@ -1,4 +1,4 @@
-"""The programs of all devices: which device runs which module, the grid of replicas and partitions, given orders."""
+"""The programs of all devices: which device runs which module, in which grid and in which given order."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from ...core.graph import Computation, Instruction, Module, ModuleGroup, module_
 from ...core.memos import remembered
 from ...properties.device_groups import Group, Grouping, grouping
 from ...properties.order import linear
-from .verdict import Order, Orders
 
+Order: TypeAlias = tuple[Instruction, ...]
+Orders: TypeAlias = tuple[tuple[Computation, Order], ...]  # the order of each computation that has one
 Extent: TypeAlias = tuple[int, int, bool]
-Given: TypeAlias = Iterable[Instruction | str]
-Schedule: TypeAlias = Mapping[int, Given | Mapping[Computation, Given]]
+GivenOrder: TypeAlias = Iterable[Instruction | str]
+Schedule: TypeAlias = Mapping[int, GivenOrder | Mapping[Computation, GivenOrder]]
 
 
 @frozen(eq=False)
 class DeviceClass:
-    """Devices that run one module in one order; where `given`, `orders` bind, else the recorded order holds."""
+    """Devices that run one module in one order: that of `orders` if `given`, else the recorded order."""
 
     module: Module
     devices: tuple[int, ...]
@@ -35,7 +36,7 @@ class DeviceClass:
 
 
 @frozen(eq=False)
-class Program:
+class GridProgram:
     """All devices by class, and the grid in which ids of replicas and partitions are counted."""
 
     classes: tuple[DeviceClass, ...]
@@ -48,8 +49,16 @@ class Program:
     _groupings: dict[Instruction, Grouping] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        found = {device: each for each in self.classes for device in each.devices}
-        object.__setattr__(self, "class_of", dict(sorted(found.items())))
+        if len(self.classes) == 1:  # there may be a million devices
+            class_of = dict.fromkeys(self.classes[0].devices, self.classes[0])
+        else:
+            class_of = dict(
+                sorted(
+                    ((device, device_class) for device_class in self.classes for device in device_class.devices),
+                    key=lambda item: item[0],
+                )
+            )
+        object.__setattr__(self, "class_of", class_of)
         object.__setattr__(self, "devices", tuple(self.class_of))
 
     @property
@@ -60,10 +69,10 @@ class Program:
     @property
     def given(self) -> bool:
         """Whether the order of every device binds."""
-        return all(each.given for each in self.classes)
+        return all(device_class.given for device_class in self.classes)
 
     def grouping(self, collective: Instruction) -> Grouping:
-        """The groups of a collective; kept, since large groups are slow to compare."""
+        """The groups of a collective; cached, since large groups are slow to compare."""
         known = self._groupings.get(collective)
         if known is None:
             known = self._groupings[collective] = grouping(collective, *self.grid)
@@ -73,22 +82,24 @@ class Program:
         return self.grouping(collective).groups
 
     def group(self, collective: Instruction, device: int) -> Group:
-        """The group in which a device meets others; the device alone where no group names it."""
+        """The group in which a device meets others; only the device itself if no group names it."""
         return self.grouping(collective).of.get(device, (device,))
 
-    def freed(self) -> Program:
+    def without_orders(self) -> GridProgram:
         """The same programs with no order given."""
         classes: dict[Module, list[int]] = {}
-        for device, each in self.class_of.items():
-            classes.setdefault(each.module, []).append(device)
+        for device, device_class in self.class_of.items():
+            classes.setdefault(device_class.module, []).append(device)
         free = tuple(DeviceClass(module, tuple(devices), (), False) for module, devices in classes.items())
-        return Program(free, self.num_replicas, self.num_partitions, self.spmd, self.is_own)
+        return GridProgram(free, self.num_replicas, self.num_partitions, self.spmd, self.is_own)
 
-    def ordered(self, orders: Mapping[int, Orders]) -> Program:
+    def with_orders(self, orders: Mapping[int, Orders]) -> GridProgram:
         """The same programs with these orders given; a computation without one keeps its recorded order."""
-        modules = {device: each.module for device, each in self.class_of.items()}
+        modules = {device: device_class.module for device, device_class in self.class_of.items()}
         every = {device: orders.get(device, ()) for device in modules}
-        return Program(_classes(modules, every), self.num_replicas, self.num_partitions, self.spmd, self.is_own)
+        return GridProgram(
+            _group_devices(modules, every), self.num_replicas, self.num_partitions, self.spmd, self.is_own
+        )
 
 
 @remembered
@@ -97,33 +108,42 @@ def as_module(computation: Computation) -> Module:
     return Module(computation.name, computation)
 
 
-def runnable(program: Any) -> Any:
-    """The module of what has one, the program of one device of a computation; other objects unchanged."""
+def as_program(program: Any) -> Any:
+    """The program that an object is or has; for a computation the program of one device; other objects unchanged."""
     return as_module(program) if isinstance(program, Computation) else module_in(program)
 
 
-def program_of(program: Module | ModuleGroup, schedule: Schedule | None = None) -> Program:
+def program_of(program: Module | ModuleGroup, schedule: Schedule | None = None) -> GridProgram:
     """The programs of all devices; names in a schedule are looked up in the entry of the device."""
     if isinstance(program, Module):
         modules: dict[int, Module] = dict.fromkeys(range(program.num_devices), program)
     elif isinstance(program, ModuleGroup):
         modules = dict(sorted(program.modules.items()))
     else:
-        way = "builder.build() gives a Computation, and xb.Module(name, computation) a module of it"
-        raise TypeError(f"check: {program!r} is neither a Module nor a ModuleGroup; {way}")
+        hint = (
+            "xb.from_jax(function, *arguments) makes a module of a function of JAX"
+            if callable(program)
+            else "builder.build() returns a Computation, and xb.Module(name, computation) makes a module of it"
+        )
+        raise TypeError(f"check: {program!r} is neither a Module nor a ModuleGroup; {hint}")
     orders: dict[int, Orders] = {} if schedule is None else dict.fromkeys(modules, ())
     for device, given in (schedule or {}).items():
         if device not in modules:
             raise KeyError(f"schedule: there is no device {device}; there are {devices_text(modules)}")
-        orders[device] = _orders(modules[device], given)
+        orders[device] = _read_orders(modules[device], given)
     num_replicas, num_partitions, is_own = grid_of(program)
-    return Program(_classes(modules, orders), num_replicas, num_partitions, len(set(modules.values())) <= 1, is_own)
+    if isinstance(program, Module) and schedule is None:
+        every = DeviceClass(program, tuple(modules), (), program.is_scheduled)
+        return GridProgram((every,), num_replicas, num_partitions, True, is_own)
+    return GridProgram(
+        _group_devices(modules, orders), num_replicas, num_partitions, len(set(modules.values())) <= 1, is_own
+    )
 
 
 def grid_of(program: Module | ModuleGroup) -> Extent:
     """Replicas and partitions: those that the modules declare, or as many replicas as there are devices.
 
-    The last says whether the devices have programs of their own: a group of modules of one partition.
+    The third says whether each device has its own program: a group of modules of one partition.
     """
     if isinstance(program, Module):
         return program.num_replicas, program.num_partitions, False
@@ -136,28 +156,28 @@ def grid_of(program: Module | ModuleGroup) -> Extent:
     return replicas, partitions, partitions == 1
 
 
-def _orders(module: Module, given: Any) -> Orders:
-    by_computation = given if isinstance(given, Mapping) else {module.entry: given}
-    return tuple((computation, _order(computation, order)) for computation, order in by_computation.items())
+def _read_orders(module: Module, orders: Any) -> Orders:
+    by_computation = orders if isinstance(orders, Mapping) else {module.entry: orders}
+    return tuple((computation, _read_order(computation, order)) for computation, order in by_computation.items())
 
 
-def _order(computation: Computation, given: Given) -> Order:
+def _read_order(computation: Computation, given: GivenOrder) -> Order:
     names = {i.name: i for i in computation.instructions}
-    found = []
-    for each in given:
-        if isinstance(each, str) and each not in names:
-            raise KeyError(f"schedule: {each!r} is no instruction of {computation.name}")
-        found.append(names[each] if isinstance(each, str) else each)
-    return tuple(found)
+    order = []
+    for instruction in given:
+        if isinstance(instruction, str) and instruction not in names:
+            raise KeyError(f"schedule: {instruction!r} is not an instruction of {computation.name}")
+        order.append(names[instruction] if isinstance(instruction, str) else instruction)
+    return tuple(order)
 
 
-def _classes(modules: Mapping[int, Module], orders: Mapping[int, Orders]) -> tuple[DeviceClass, ...]:
-    found: dict[tuple[Module, Orders | None], list[int]] = {}
+def _group_devices(modules: Mapping[int, Module], orders: Mapping[int, Orders]) -> tuple[DeviceClass, ...]:
+    members: dict[tuple[Module, Orders | None], list[int]] = {}
     for device, module in modules.items():
-        found.setdefault((module, orders.get(device)), []).append(device)
+        members.setdefault((module, orders.get(device)), []).append(device)
     return tuple(
         DeviceClass(module, tuple(devices), order or (), module.is_scheduled or order is not None)
-        for (module, order), devices in found.items()
+        for (module, order), devices in members.items()
     )
 
 
@@ -169,7 +189,7 @@ def devices_text(devices: Iterable[int]) -> str:
 
 
 def device_ranges(devices: Iterable[int]) -> list[str]:
-    """`0-3`, `7`: three successive devices and more are a range."""
+    """`0-3`, `7`: three or more successive devices are a range."""
     runs: list[list[int]] = []
     for device in sorted(devices):
         if runs and runs[-1][-1] + 1 == device:

@@ -1,29 +1,38 @@
-"""Verdict, finding and repair: the result of the check as data."""
+"""Verdict, finding and repair: the result of the check as data, and the report of a verdict as text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, TypeAlias
 
 from attrs import field, frozen
 
 from shape_inference.kinds import KINDS
 
-from ...core.graph import Computation, Instruction, Source
+from ...core.graph import Instruction, Source
 from ...core.hooks import Showable
-
-if TYPE_CHECKING:
-    from .program import Program
+from ...core.report_text import (
+    MORE,
+    WIDTH,
+    Line,
+    PlaceRow,
+    StyledText,
+    first_screen,
+    folded,
+    labelled,
+    more_line,
+    place_rows,
+    plain,
+)
+from .program import GridProgram, Order, Orders, devices_text
 
 VerdictKind: TypeAlias = Literal["ok", "error", "deadlock", "depends"]
 Scope: TypeAlias = Literal["every", "given", "found"]
-Order: TypeAlias = tuple[Instruction, ...]
-Orders: TypeAlias = tuple[tuple[Computation, Order], ...]
 
 
 @frozen
 class Wait:
-    """One edge of a cycle: an instruction on a device waits for one on another, which stands `behind` a third there."""
+    """One edge of a cycle: an instruction on a device waits for one on another, which is `behind` a third there."""
 
     device: int
     instruction: Instruction
@@ -35,7 +44,7 @@ class Wait:
 
 @frozen
 class ReportRow:
-    """A row of the report: devices, the instruction at which they stand, its facts, its line, what they wait for."""
+    """A row of the report: devices, the instruction at which they stop, its facts, its line, what they wait for."""
 
     devices: tuple[int, ...]
     text: str
@@ -50,9 +59,9 @@ def _kind(finding: Finding, attribute: Any, kind: str) -> None:
 
 @frozen
 class Finding:
-    """One finding: its kind, message, instructions and devices; of a deadlock also the blocked devices and the cycle.
+    """One finding: its kind, message, instructions and devices; for a deadlock also the blocked devices and the cycle.
 
-    `cause` is a class of causes such as P2P_CYCLE, `cause_text` the sentence that says it, `repair_text` what mends it.
+    `cause` is a class of causes such as P2P_CYCLE, `cause_text` explains it, `repair_text` says how to fix it.
     """
 
     kind: str = field(validator=_kind)
@@ -70,7 +79,7 @@ class Finding:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The user's lines of its instructions, each once."""
+        """The user's lines of its instructions, without repetitions."""
         return tuple(dict.fromkeys(i.source for i in self.instructions if i.source is not None))
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,9 +133,9 @@ class Move:
 
 @frozen
 class Repair:
-    """The smallest edit that makes a given schedule safe, checked; no moves where the whole order is another.
+    """The smallest edit that makes a given schedule safe, checked; without moves if the whole order changes.
 
-    `schedule` is the order of each device's entry after it, `orders` that of all computations that it changes.
+    `schedule` is the repaired order of each device's entry, `orders` has the orders of all computations that change.
     """
 
     text: str
@@ -145,20 +154,20 @@ def _names(schedule: Mapping[int, Order]) -> dict[int, list[str]]:
 
 @frozen(eq=False)
 class CheckArguments:
-    """The arguments of the check, kept for pictures: the programs of all devices, send buffers, infeed items."""
+    """The arguments of the check, for pictures: the programs of all devices, send buffers, infeed items."""
 
-    program: Program
+    program: GridProgram
     send_buffers: float = 0
     infeed: Mapping[int, int] | None = None
 
 
 @frozen(eq=False, repr=False)
 class Verdict(Showable):
-    """Whether a program may deadlock, found before it runs; str() of it is the report.
+    """Whether a program may deadlock, decided before it runs; str() returns the report.
 
-    `scope` says for which schedules: every legal one, the given one, or the one that was found. `schedule` is for each
-    device an order of its entry's instructions that runs to the end (none where the program is refused). `notes` say
-    what the verdict does not look at, such as collectives of a module that is not partitioned yet.
+    `scope` says for which schedules it holds: every legal one, the given one, or the one that was found. `schedule` has
+    for each device an order of its entry's instructions that runs to the end (none if the program is refused). `notes`
+    say what the verdict does not cover, such as collectives of a module that is not partitioned yet.
     """
 
     kind: VerdictKind
@@ -177,7 +186,8 @@ class Verdict(Showable):
         return self.kind in ("error", "deadlock")
 
     def orders(self, device: int) -> Orders:
-        """The computations that this device must run in another order than the recorded one, each with that order."""
+        """The computations whose instructions this device must run in an order other than the recorded one, each with
+        its order."""
         return self.reordered.get(device, ())
 
     def to_dict(self) -> dict[str, Any]:
@@ -193,9 +203,132 @@ class Verdict(Showable):
             "notes": list(self.notes),
         }
 
-    def __str__(self) -> str:
-        from .report import report
+    def report(self, *, all: bool = False, width: int = WIDTH) -> str:
+        """The report as text; `all` shows the rows that str() folds after ten."""
+        return plain(report_lines(self, all, width))
 
-        return report(self)
+    def __str__(self) -> str:
+        return self.report()
 
     __repr__ = __str__
+
+
+# ----------------------------------------------------------------------------
+# The report of a verdict
+#
+# The sentence, the devices with their lines, the cause and the fix; then further devices, the cycle, and notes.
+
+MOST_EDGES = 4
+
+
+def report_lines(verdict: Verdict, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
+    """The lines of the report; `more` says how to see the rows that are folded."""
+    if verdict.kind == "ok":
+        yield (StyledText(f"ok: {verdict.summary}", "good"),)
+    elif verdict.kind == "depends":
+        yield (StyledText(f"depends: {_conditions(verdict)}", "waits"),)
+    findings, hidden = folded(verdict.findings, all)
+    for finding in findings:
+        yield from _finding_lines(verdict, finding, all, width, more)
+    if hidden:
+        yield ()
+        yield more_line(hidden, more, noun="condition" if verdict.kind == "depends" else "finding")
+    if verdict.kind == "depends" and verdict.summary:
+        yield from ((), ("  ", StyledText("otherwise", "title"), f" {verdict.summary}"))
+    if verdict.notes and verdict.kind != "ok":
+        yield ()
+    for note in verdict.notes:
+        yield from labelled("note", note, width, title="dim")
+
+
+def _conditions(verdict: Verdict) -> str:
+    count = len(verdict.findings)
+    return f"the data decide; it deadlocks {'under one of these conditions' if count > 1 else 'under this condition'}"
+
+
+def _finding_lines(verdict: Verdict, finding: Finding, all: bool, width: int, more: str) -> Iterator[Line]:
+    if verdict.kind == "depends" or finding is not verdict.findings[0]:
+        yield ()
+    if verdict.kind == "depends":
+        yield ("  ", StyledText(finding.message, "title"))
+    else:
+        yield (StyledText(f"{verdict.kind}: {finding.message} [{finding.kind}]", "bad"),)
+    rows, hidden = folded(_grouped(_cycle_first(finding)), all)
+    blocks = place_rows(rows, width)
+    first = first_screen(blocks)
+    yield from _section(line for block in blocks[:first] for line in block)
+    yield from _section(_cause_and_fix(verdict, finding, width))
+    further = [line for block in blocks[first:] for line in block]
+    if hidden:
+        further.append(more_line(hidden, more, noun="place"))
+    cycle = labelled("cycle", _cycle(finding.cycle, all), width, title="dim") if finding.cycle else ()
+    note = labelled("note", finding.note, width, title="dim") if finding.note else ()
+    if len(blocks) > first:
+        yield from _section([("  ", StyledText("further devices", "title")), *further])
+        yield from _section([*cycle, *note])
+    else:
+        yield from _section([*further, *cycle, *note])
+
+
+def _section(lines: Iterable[Line]) -> Iterator[Line]:
+    """The lines below an empty one; nothing if there are none."""
+    for number, line in enumerate(lines):
+        if not number:
+            yield ()
+        yield line
+
+
+def _cause_and_fix(verdict: Verdict, finding: Finding, width: int) -> Iterator[Line]:
+    if finding.cause_text:
+        yield from labelled("cause", finding.cause_text, width)
+    if fix := fix_text(verdict, finding):
+        yield from labelled("fix", fix, width, style="good")
+
+
+def fix_text(verdict: Verdict, finding: Finding) -> str:
+    """How to fix a finding; for the first one, the repair that was checked."""
+    is_repaired = verdict.repair is not None and finding is verdict.findings[0]
+    return f"{verdict.repair.text} (checked: ok)" if is_repaired and verdict.repair else finding.repair_text
+
+
+def _cycle_first(finding: Finding) -> list[ReportRow]:
+    """The rows of the devices in the cycle, then the others, which wait because of it."""
+    cycle = {wait.device for wait in finding.cycle}
+    return sorted(finding.rows, key=lambda row: bool(cycle) and not cycle.intersection(row.devices))
+
+
+def _grouped(rows: Iterable[ReportRow]) -> list[PlaceRow]:
+    """A row for each group of devices with equal rows; the others are listed with the first of them."""
+    alike: dict[tuple[object, ...], list[ReportRow]] = {}
+    for row in rows:
+        alike.setdefault(_likeness(row), []).append(row)
+    return [_place_row(group) for group in alike.values()]
+
+
+def _place_row(group: list[ReportRow]) -> PlaceRow:
+    row, label = group[0], devices_text(group[0].devices)
+    below = (f"waits for {row.waits}",) if row.waits else ()
+    others = sorted({device for other in group[1:] for device in other.devices} - set(row.devices))
+    alike = devices_text(others) if others else ""
+    return PlaceRow(label, row.text, row.fact, str(row.source or ""), below, alike, "name")
+
+
+def _likeness(row: ReportRow) -> tuple[object, ...]:
+    """The key that equal rows share; partners may differ, and so may the channel and peer of a waiting transfer."""
+    is_transfer = row.fact.startswith("channel")
+    return row.text, row.source, "" if row.waits and is_transfer else row.fact
+
+
+def _cycle(cycle: tuple[Wait, ...], all: bool) -> str:
+    """`send.1 @0 -> recv.1 @1 -> (after send.2 in the schedule of device 1) send.2 @1 -> ... -> send.1 @0`"""
+    most = len(cycle) if all else MOST_EDGES
+    parts = [f"{cycle[0].instruction.name} @{cycle[0].device}"]
+    for number, wait in enumerate(cycle[:most]):
+        parts.append(f"{wait.partner.name} @{wait.partner_device}")
+        following = cycle[(number + 1) % len(cycle)]
+        if wait.behind:
+            parts.append(f"({wait.behind}) {following.instruction.name} @{following.device}")
+    if len(cycle) > most:
+        parts.append(f"... {len(cycle) - most} more waits")
+        parts.append(f"{cycle[0].instruction.name} @{cycle[0].device}")
+    return " -> ".join(parts)

@@ -1,9 +1,8 @@
-"""Second stage: simulation of every enumerated choice of branches and trip counts; `conclude` is its entry.
+"""The scenario stage of the check: simulates every enumerated choice of branches and trip counts (`conclude`).
 
 The rest is what the game of schedules reads: the scenarios, and the events of each device in each of them.
 """
 
-from .external_waits import external_wait_findings as external_wait_findings
 from .scenarios import Scenarios as Scenarios
 from .scenarios import Traces as Traces
 from .search import order_parts as order_parts
@@ -14,3 +13,4 @@ from .simulate import SimulatedEvent as SimulatedEvent
 from .simulate import TooLongError as TooLongError
 from .stage import Conclusion as Conclusion
 from .stage import conclude as conclude
+from .stage import external_wait_findings as external_wait_findings

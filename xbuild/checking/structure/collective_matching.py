@@ -1,4 +1,4 @@
-"""Matching of collectives across programs, and faults of their groups, shapes, kinds and reducers."""
+"""Matching of collectives across programs: faults of their groups, pairs, shapes, kinds and reducers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,63 @@ from attrs import frozen
 from shape_inference import compatible
 
 from ...core.graph import Computation, Instruction, Module
-from ...properties.device_groups import Groups, count_named, named_lists, named_pairs, pairs_of, strategy
-from ...properties.effects import COVERING, LOOPS, Path, base_of, collective_in, nest, remembered, spelling
+from ...process.limits import ask
+from ...process.progress import over
+from ...properties.device_groups import Groups, Pairs, count_named, named_lists, named_pairs, pairs_of, strategy
+from ...properties.effects import COVERING, LOOPS, Path, base_of, collective_in, is_in_place, nest, remembered, spelling
 from ...properties.sites import Site, collectives_of
 from ..model.describe import absent_row, finding, groups_text, named, nest_finding, payload
-from ..model.program import DeviceClass, Program, devices_text
+from ..model.program import DeviceClass, GridProgram, devices_text
 from ..model.verdict import Finding
-from .pairs import pair_faults
+
+# ----------------------------------------------------------------------------
+# Faults of source-target pairs of a transfer or a collective permute
+
+
+def pair_faults(
+    devices: tuple[int, ...], site: Site, pairs: Pairs, count: int, unit: str, named: Pairs | None = None, most: int = 0
+) -> Iterator[Finding]:
+    """Faults of pairs: ids out of range, sources or targets that occur twice.
+
+    If some pairs are ignored, `named` are those that apply; ids of the others are out of range from `most` on.
+    """
+    applying = pairs if named is None else named
+    name = site.instruction.name
+    for place, role in ((0, "source"), (1, "target")):
+        ids_applying = {pair[place] for pair in applying}
+        for each, times in Counter(pair[place] for pair in pairs).items():
+            ask()
+            is_named = each in ids_applying
+            if not 0 <= each < (count if is_named else max(count, most)):
+                yield finding(
+                    "device_out_of_range",
+                    f"{name} names {unit} {each} as a {role}, outside 0..{count - 1}; "
+                    f"its pairs are {_pairs_text(pairs)}",
+                    (devices, site),
+                    cause_text=f"there is no {unit} {each}: the program has {count} {unit}{'s' * (count != 1)}",
+                    repair_text=f"name an existing {unit} in the pairs of {name}, or run the program on more {unit}s",
+                )
+            elif times > 1 and not is_in_place(site.instruction):  # several slices have pairs of their own
+                yield finding(
+                    "bad_pairs",
+                    f"{name} names {unit} {each} as a {role} {times} times; its pairs are {_pairs_text(pairs)}",
+                    (devices, site),
+                    cause_text="each source sends once, and each target gets one value",
+                )
+
+
+MOST_SHOWN = 64
+
+
+def _pairs_text(pairs: Pairs) -> str:
+    """`(0,1), (1,0)`; only the first of many pairs."""
+    more = len(pairs) - MOST_SHOWN
+    shown = ", ".join(f"({source},{target})" for source, target in pairs[:MOST_SHOWN])
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+# ----------------------------------------------------------------------------
+# Matching of collectives across programs, and faults of their groups, shapes, kinds and reducers
 
 Runs: TypeAlias = Callable[[int, Site], bool]  # whether a device may reach a site
 
@@ -31,8 +81,8 @@ SIZED = ("all_gather", "all_to_all", "ragged_all_to_all", "reduce_scatter")
 class CollectiveIdentities:
     """The identity by which collectives of several devices match; it does not depend on timing.
 
-    In one program for all devices it is the instruction and its call path; across programs a channel id that each
-    program has once, else the names.
+    In one program for all devices it is the instruction and its call path; across programs, a channel id that each
+    program has once, otherwise the names.
     """
 
     unique: Mapping[Module, frozenset[int]]
@@ -47,8 +97,8 @@ class CollectiveIdentities:
         return (*((step.instruction.name, step.role) for step in site.path), site.instruction.name)
 
 
-def collective_identities(program: Program) -> CollectiveIdentities:
-    modules = list(dict.fromkeys(each.module for each in program.classes))
+def collective_identities(program: GridProgram) -> CollectiveIdentities:
+    modules = list(dict.fromkeys(device_class.module for device_class in program.classes))
     return CollectiveIdentities({} if program.spmd else {m: unique_channels(m) for m in modules}, program.spmd)
 
 
@@ -59,16 +109,19 @@ def unique_channels(module: Module) -> frozenset[int]:
         channel = channel_of(site.instruction)
         if channel is not None:
             places.setdefault(channel, {}).setdefault(site.instruction, []).append(site)
-    return frozenset(channel for channel, found in places.items() if len(found) == 1 or _is_one(found))
+    return frozenset(channel for channel, found in places.items() if len(found) == 1 or _are_exclusive_equals(found))
 
 
-def _is_one(found: Mapping[Instruction, list[Site]]) -> bool:
-    """Whether these collectives are equal, and stand in branches that exclude each other."""
+def _are_exclusive_equals(found: Mapping[Instruction, list[Site]]) -> bool:
+    """Whether these collectives are equal and in branches that exclude each other."""
     first, *rest = found
-    if not all(_does_the_same(first, each) for each in rest):
+    if not all(_are_equal_collectives(first, each) for each in rest):
         return False
-    pairs = itertools.combinations(found.values(), 2)
-    return all(_exclude(a.path, b.path) for mine, others in pairs for a in mine for b in others)
+    for mine, others in itertools.combinations(found.values(), 2):
+        ask()
+        if not all(_exclude(a.path, b.path) for a in mine for b in others):
+            return False
+    return True
 
 
 def _exclude(a: Path, b: Path) -> bool:
@@ -81,7 +134,7 @@ def _exclude(a: Path, b: Path) -> bool:
     return False
 
 
-def _does_the_same(a: Instruction, b: Instruction) -> bool:
+def _are_equal_collectives(a: Instruction, b: Instruction) -> bool:
     """Whether two collectives have the same op, groups, shape and reducer."""
     first, second = collective_in(a), collective_in(b)
     assert first is not None
@@ -104,98 +157,132 @@ def channel_of(instruction: Instruction) -> int | None:
     return None if collective is None else getattr(collective.attributes, "channel_id", None)
 
 
-def collective_faults(program: Program, identity: CollectiveIdentities, runs: Runs) -> list[Finding]:
-    """Every fault of the collectives: of each alone, and between programs at sites that may run by `runs`."""
-    classes = program.freed().classes
-    found: list[Finding] = []
-    right = set[tuple[int, str, bool]]()
-    for each in classes:
-        for site in {site.instruction: site for site in collectives_of(each.module.entry)}.values():
-            found += _alone(program, each, site, right)
-    if not found and not program.spmd and any(_between(program, classes, identity, None)):
-        found += _between(program, classes, identity, runs)
+def collective_faults(program: GridProgram, identity: CollectiveIdentities, runs: Runs) -> list[Finding]:
+    """Every fault of the collectives: of each by itself, and between programs at sites that may run (`runs`)."""
+    classes = program.without_orders().classes
+    found = faults_by_themselves(program)
+    if not found and not program.spmd and any(_check_between(program, classes, identity, None)):
+        found += _check_between(program, classes, identity, runs)
     return found
 
 
-def _alone(program: Program, each: DeviceClass, site: Site, right: set[tuple[int, str, bool]]) -> Iterator[Finding]:
+def faults_by_themselves(program: GridProgram) -> list[Finding]:
+    """The faults of each collective by itself: of its groups and pairs."""
+    faultless = set[tuple[int, str, bool]]()
+    return [
+        fault
+        for device_class in over(program.without_orders().classes, "matching collectives", "programs")
+        for site in {site.instruction: site for site in collectives_of(device_class.module.entry)}.values()
+        for fault in _check_one(program, device_class, site, faultless)
+    ]
+
+
+def _check_one(
+    program: GridProgram, device_class: DeviceClass, site: Site, faultless: set[tuple[int, str, bool]]
+) -> Iterator[Finding]:
     """The faults of one collective; `right` keeps which lists of groups, read in which way, were found without."""
     collective = collective_in(site.instruction)
     assert collective is not None
-    how = strategy(collective, program.is_own)
-    count = count_named(how, program.num_replicas, program.num_partitions)
+    reading = strategy(collective, program.is_own)
+    count = count_named(reading, program.num_replicas, program.num_partitions)
     pairs = getattr(collective.attributes, "source_target_pairs", None)
     if pairs is not None:
-        what = "partition" if how == "cross_partition" else "device"
-        yield from pair_faults(each.devices, site, pairs, count, what, named_pairs(pairs, how, count))
+        unit = "partition" if reading == "cross_partition" else "device"
+        applying = named_pairs(pairs, reading, count)
+        yield from pair_faults(device_class.devices, site, pairs, count, unit, applying, len(program.devices))
         return
-    what = {"cross_partition": "partition", "flattened_ids": "device"}.get(how, "replica")
+    unit = {"cross_partition": "partition", "flattened_ids": "device"}.get(reading, "replica")
     lists, covers = getattr(collective.attributes, "replica_groups", ()), base_of(collective) in COVERING
-    key = id(lists), how, covers
-    problem = None if key in right else _problem(named_lists(lists, how, count), count, what, covers)
+    key = id(lists), reading, covers
+    problem = None
+    if key not in faultless:
+        meant = named_lists(lists, reading, count)
+        ignored = tuple(ids for ids in lists if ids not in meant) if meant is not lists else ()
+        problem = _list_fault(meant, count, unit, covers) or _list_fault(ignored, len(program.devices), "device", False)
     if problem is None:
-        right.add(key)
-        problem = _wrong_size(program, collective)
+        faultless.add(key)
+        problem = _size_fault(program, collective)
     if problem:
         yield finding(
-            "invalid_group", f"{named(site.instruction)}, {groups_text(collective)}: {problem}", (each.devices, site)
+            "invalid_group",
+            f"{named(site.instruction)}, {groups_text(collective)}: {problem}",
+            (device_class.devices, site),
+            repair_text=_missing_channel(program, collective, unit),
         )
 
 
+def _missing_channel(program: GridProgram, collective: Instruction, unit: str) -> str:
+    """The repair of groups that name replicas because the collective has no channel_id; empty where they do not."""
+    ids = [each for group in getattr(collective.attributes, "replica_groups", ()) for each in group]
+    devices = len(program.devices)
+    if unit != "replica" or program.num_partitions == 1 or not all(0 <= each < devices for each in ids):
+        return ""
+    with_global_ids = hasattr(collective.attributes, "use_global_device_ids")
+    has_channel = (getattr(collective.attributes, "channel_id", None) or 0) > 0
+    if has_channel:
+        return (
+            "add use_global_device_ids=true, so that the groups name devices, not replicas" if with_global_ids else ""
+        )
+    more = " and use_global_device_ids=true" if with_global_ids else ""
+    named_units = "devices" if with_global_ids else "partitions"
+    return f"add channel_id=1{more}: without a channel_id, the groups name replicas, not {named_units}"
+
+
 @functools.lru_cache(maxsize=1024)
-def _problem(lists: Groups, count: int, what: str, covers: bool) -> str | None:
-    """The fault of lists of ids out of `count` replicas, partitions or devices; `covers`: every id must be listed."""
+def _list_fault(lists: Groups, count: int, unit: str, covers: bool) -> str | None:
+    """The fault of lists of ids of `count` replicas, partitions or devices; if it `covers`, every id must be listed."""
     ids = Counter(each for group in lists for each in group)
     for number, group in enumerate(lists):
         if not group:
             return f"group {number} is empty"
     for each, times in ids.items():
         if not 0 <= each < count:
-            return f"{what} {each} is none of the {count}: 0..{count - 1}"
+            return f"{unit} {each} is outside 0..{count - 1}"
         if times > 1:
-            return f"{what} {each} is named {times} times"
+            return f"{unit} {each} is named {times} times"
     if lists and covers:
         for each in range(count):
             if each not in ids:
-                return f"{what} {each} is in no group"
+                return f"{unit} {each} is in no group"
     return None
 
 
-def _wrong_size(program: Program, collective: Instruction) -> str | None:
-    """The fault of group sizes: some ops demand one size, and the size that an attribute or operand says."""
+def _size_fault(program: GridProgram, collective: Instruction) -> str | None:
+    """The fault of group sizes: some ops require one size, or the size that an attribute or operand states."""
     opcode, attributes = base_of(collective), collective.attributes
     if opcode not in SIZED:
         return None
     sizes = program.grouping(collective).sizes
     if len(sizes) > 1:
-        return f"groups of {sizes[0]} and of {sizes[-1]} devices, and {spelling(opcode)} wants one size"
+        return f"groups of {sizes[0]} and of {sizes[-1]} devices; {spelling(opcode)} requires one size"
     attribute = "split_count" if opcode == "all_to_all" else "shard_count"
-    wanted = getattr(attributes, attribute, None)
-    if opcode == "all_to_all" and wanted is None:
-        attribute, wanted = "the number of operands", len(collective.operands)
+    expected = getattr(attributes, attribute, None)
+    if opcode == "all_to_all" and expected is None:
+        attribute, expected = "the number of operands", len(collective.operands)
     if opcode == "ragged_all_to_all":
-        attribute, wanted = "dimension 0 of input_offsets", collective.operands[2].shape.dims[0]  # type: ignore[union-attr]
-    if wanted is not None and wanted != sizes[0]:
-        return f"the groups have {sizes[0]} devices, and {attribute} is {wanted}"
+        attribute, expected = "dimension 0 of input_offsets", collective.operands[2].shape.dims[0]  # type: ignore[union-attr]
+    if expected is not None and expected != sizes[0]:
+        return f"the groups have {sizes[0]} devices, and {attribute} is {expected}"
     return None
 
 
-def _between(
-    program: Program, classes: tuple[DeviceClass, ...], identity: CollectiveIdentities, runs: Runs | None
+def _check_between(
+    program: GridProgram, classes: tuple[DeviceClass, ...], identity: CollectiveIdentities, runs: Runs | None
 ) -> Iterator[Finding]:
-    """Faults between programs, at sites that may run by `runs`: a collective with different attributes, and members of
-    a group that lack it."""
-    found: dict[Hashable, list[tuple[DeviceClass, Site]]] = {}
+    """Faults between programs at sites that may run according to `runs`: different attributes, and members of a group
+    without the collective."""
+    by_identity: dict[Hashable, list[tuple[DeviceClass, Site]]] = {}
     for each in classes:
         for site in collectives_of(each.module.entry):
             if runs is None or any(runs(device, site) for device in each.devices):
-                found.setdefault(identity.of(each.module, site), []).append((each, site))
-    for places in found.values():
+                by_identity.setdefault(identity.of(each.module, site), []).append((each, site))
+    for places in by_identity.values():
         first = places[0]
-        faults = [fault for other in places[1:] if (fault := _disagreement(program, first, other)) is not None]
-        yield from faults[:1] or _missing(program, places)
+        faults = [fault for other in places[1:] if (fault := _compare(program, first, other)) is not None]
+        yield from faults[:1] or _find_missing(program, places)
 
 
-def _disagreement(program: Program, a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> Finding | None:
+def _compare(program: GridProgram, a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> Finding | None:
     """The fault of two collectives of one identity that differ in kind, loops, groups, shape or reducer."""
     places = (a[0].devices, a[1]), (b[0].devices, b[1])
     first, second = collective_in(a[1].instruction), collective_in(b[1].instruction)
@@ -204,25 +291,29 @@ def _disagreement(program: Program, a: tuple[DeviceClass, Site], b: tuple[Device
     kinds = [base_of(first), base_of(second)]
     if kinds[0] != kinds[1]:
         text = f"{spelling(kinds[0])} and {spelling(kinds[1])}"
-        return finding("channel_kind_mix", f"{_one(a, b)} of two kinds: {text}", *places)
+        return finding("channel_kind_mix", f"{_are_one_text(a, b)} of two kinds: {text}", *places)
     if a[1].path != b[1].path and _loops(a[1].path) != _loops(b[1].path):
         return nest_finding(f"{spelling(kinds[0])} {first.name}", *places)
-    if not _meet_alike(program, first, second):
-        told = f"{groups_text(first)} here, {groups_text(second)} there"
-        return finding("group_disagreement", f"{_one(a, b)}: {told}", *places)
+    if not _have_equal_groups(program, first, second):
+        groups_of_both = f"{groups_text(first)} here, {groups_text(second)} there"
+        return finding("group_disagreement", f"{_are_one_text(a, b)}: {groups_of_both}", *places)
     if not compatible(payload(first), payload(second)):
-        return finding("shape_mismatch", f"{_one(a, b)}: {payload(first)} here, {payload(second)} there", *places)
+        return finding(
+            "shape_mismatch", f"{_are_one_text(a, b)}: {payload(first)} here, {payload(second)} there", *places
+        )
     if not same_reducer(*(getattr(each.attributes, "to_apply", None) for each in (first, second))):
-        return finding("reducer_mismatch", f"{_one(a, b)}, and they reduce by different computations", *places)
+        return finding(
+            "reducer_mismatch", f"{_are_one_text(a, b)}, but they reduce with different computations", *places
+        )
     return None
 
 
 def _loops(path: Path) -> tuple[str, ...]:
-    """The kinds of the loops around a collective; conditionals do not count: a branch may meet what stands outside."""
+    """The kinds of the loops around a collective; conditionals do not count: a branch may meet a site outside of it."""
     return nest(tuple(step for step in path if step.instruction.opcode in LOOPS))
 
 
-def _one(a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> str:
+def _are_one_text(a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> str:
     names = (getattr(collective_in(site.instruction), "name", "") for _, site in (a, b))
     parts = (f"{name} of {devices_text(each.devices)}" for name, (each, _) in zip(names, (a, b), strict=True))
     return f"{' and '.join(parts)} are one collective"
@@ -240,7 +331,7 @@ def _fingerprint(computation: Computation) -> str:
     return fingerprint(computation)
 
 
-def _meet_alike(program: Program, a: Instruction, b: Instruction) -> bool:
+def _have_equal_groups(program: GridProgram, a: Instruction, b: Instruction) -> bool:
     """Whether two collectives name the same groups or pairs, in any order."""
     grid = program.grid
     if hasattr(a.attributes, "source_target_pairs"):
@@ -249,7 +340,7 @@ def _meet_alike(program: Program, a: Instruction, b: Instruction) -> bool:
     return first is second or frozenset(first) == frozenset(second)
 
 
-def _missing(program: Program, places: list[tuple[DeviceClass, Site]]) -> Iterator[Finding]:
+def _find_missing(program: GridProgram, places: list[tuple[DeviceClass, Site]]) -> Iterator[Finding]:
     """The finding for members of a group whose program does not have the collective."""
     have = {device for each, _ in places for device in each.devices}
     seen: set[int] = set()  # groups by their first member, since groups are disjoint
@@ -265,8 +356,8 @@ def _missing(program: Program, places: list[tuple[DeviceClass, Site]]) -> Iterat
                 f"{named(site.instruction)} of {devices_text(each.devices)} waits for {devices_text(lacking)}, "
                 "whose program has no such collective",
                 *((one.devices, place) for one, place in places),
-                rows=[absent_row(lacking, f"nothing that is {site.instruction.name}")],
-                cause_text="across programs a collective is known by a channel id that is unique, else by its name",
-                repair_text=f"add {site.instruction.name} to their program, or take them out of its groups",
+                rows=[absent_row(lacking, f"no {site.instruction.name}")],
+                cause_text="across programs, collectives match by a unique channel id, otherwise by name",
+                repair_text=f"add {site.instruction.name} to their program, or remove them from its groups",
             )
             return

@@ -1,4 +1,4 @@
-"""The rules of differentiation, one file for each family of ops; importing this enters them all."""
+"""The derivative rules, one file for each family of ops; importing this folder enters them all."""
 
 from . import asynchronous as asynchronous
 from . import collectives as collectives

@@ -1,4 +1,4 @@
-"""Cotangents of ops in two halves: a done hands its cotangent to its start, which does what the whole op does."""
+"""Cotangents of ops in two halves: a done passes its cotangent to its start, which applies the rule of the whole op."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from attrs import evolve
 from ... import ops
 from ...core.builder import Value
 from ...core.graph import Computation
-from ..regions.calls import call_back_inline
+from ..calls import pull_back_inline
 from ..rules import Cotangents, Pullback, vjp
 from .collectives import all_gather, all_reduce, collective_permute
 
 
-def _beside(operand: Value, index: int, ct: Any) -> tuple[Any, ...]:
-    """A cotangent as that of one element of a start."""
+def _as_element(operand: Value, index: int, ct: Any) -> tuple[Any, ...]:
+    """A cotangent as that of one element of a start's result."""
     return tuple([ct if n == index else None for n in range(len(operand.shape))])  # type: ignore[arg-type]
 
 
@@ -32,35 +32,35 @@ def all_reduce_start(back: Pullback, operands: Sequence[Value], **attributes: An
 
 @vjp
 def all_gather_done(back: Pullback, start: Value) -> Cotangents:
-    return (_beside(start, 1, back.ct),)
+    return (_as_element(start, 1, back.ct),)
 
 
 @vjp
 def all_gather_start(back: Pullback, operands: Sequence[Value], **attributes: Any) -> Cotangents:
-    return all_gather(_of_result(back), operands, **attributes)
+    return all_gather(_whole_op(back), operands, **attributes)
 
 
 @vjp
 def collective_permute_done(back: Pullback, start: Value) -> Cotangents:
-    return (_beside(start, 1, back.ct),)
+    return (_as_element(start, 1, back.ct),)
 
 
 @vjp
 def collective_permute_start(
     back: Pullback, operands: Sequence[Value], *, context_shapes: Any, **attributes: Any
 ) -> Cotangents:
-    return collective_permute(_of_result(back), operands, **attributes)
+    return collective_permute(_whole_op(back), operands, **attributes)
 
 
-def _of_result(back: Pullback) -> Pullback:
-    """What the rule of the whole op is given: the cotangent of the result among the elements of the start."""
+def _whole_op(back: Pullback) -> Pullback:
+    """The pullback for the rule of the whole op: the result and its cotangent are elements of the start."""
     ct = back.ct[1] if back.ct is not None else None
     return evolve(back, ct=ct, result=ops.get_tuple_element(back.result, index=1))
 
 
 @vjp
 def copy_done(back: Pullback, start: Value) -> Cotangents:
-    return (_beside(start, 0, back.ct),)
+    return (_as_element(start, 0, back.ct),)
 
 
 @vjp
@@ -70,7 +70,7 @@ def copy_start(back: Pullback, operand: Value) -> Cotangents:
 
 @vjp
 def async_done(back: Pullback, start: Value) -> Cotangents:
-    return (_beside(start, 1, back.ct),)
+    return (_as_element(start, 1, back.ct),)
 
 
 @vjp
@@ -82,4 +82,4 @@ def async_update(back: Pullback, start: Value) -> Cotangents:
 def async_start(
     back: Pullback, operands: Sequence[Value], *, calls: Computation, context_shapes: Any, async_execution_thread: str
 ) -> Cotangents:
-    return call_back_inline(back, operands, calls, back.ct[1])
+    return pull_back_inline(back, operands, calls, back.ct[1])

@@ -6,18 +6,18 @@ from typing import Any
 
 from ... import ops
 from ...core.builder import Value
-from ..rules import Cotangents, Pullback, no_derivative, refuse_derivative, vjp, zero_derivative
-from ..support import dims_of
+from ..arrays import array_shape, dims_of
+from ..rules import BITS_HAVE_NO_DERIVATIVE, Cotangents, Pullback, no_derivative, refuse_derivative, vjp
 
-zero_derivative("bitcast_convert")
 no_derivative(
-    "stochastic_convert", reason="it rounds at random, and a small change of its operand changes nothing or all"
+    "stochastic_convert",
+    reason="it rounds at random, so that a small change of the operand changes the result by nothing or by a step",
 )
 
 
 @vjp
 def convert(back: Pullback, operand: Value, *, new_element_type: Any) -> Cotangents:
-    return (back.ct,)  # the walk gives a cotangent the element type of what it is the cotangent of
+    return (back.ct,)  # the walk converts a cotangent to the element type of its value
 
 
 @vjp
@@ -26,13 +26,24 @@ def reduce_precision(back: Pullback, operand: Value, *, exponent_bits: int, mant
 
 
 @vjp
+def bitcast_convert(back: Pullback, operand: Value, *, new_element_type: Any) -> Cotangents:
+    if back.ct is not None and array_shape(operand).dtype is not new_element_type:
+        refuse_derivative(*BITS_HAVE_NO_DERIVATIVE)
+    return (back.ct,)
+
+
+@vjp
 def bitcast(back: Pullback, operand: Value, *, shape: Any) -> Cotangents:
-    """Elements that keep their type and their order; of bits that are read as another type there is no derivative."""
-    given: Any = operand.shape
-    if given.dtype is not shape.dtype:
+    """Only for elements that keep their type and order; bits read as another type have no derivative."""
+    source: Any = operand.shape
+    if back.ct is None:
         return (None,)
-    if not (_is_row_major(given) and _is_row_major(shape)):
-        refuse_derivative("it reads an array in the order of another layout", "write it as a transpose and a reshape")
+    if source.dtype is not shape.dtype:
+        refuse_derivative(*BITS_HAVE_NO_DERIVATIVE)
+    if not (_is_row_major(source) and _is_row_major(shape)):
+        refuse_derivative(
+            "it reads an array in the order of a different layout", "use a transpose and a reshape instead"
+        )
     return (ops.reshape(back.ct, new_sizes=dims_of(operand)),)
 
 

@@ -1,4 +1,4 @@
-"""Cotangents of ops that act on each element alone."""
+"""Cotangents of elementwise ops."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 from ... import ops
 from ...core.builder import Value
 from ...properties.patterns import number_in
-from ..rules import Cotangents, Pullback, full, vjp, zero_derivative
-from ..support import broadcast_to, is_complex, is_equal, is_greater, total
+from ..arrays import broadcast_to, is_complex, is_equal, is_greater, sign_on_side, sum_all
+from ..branches import first_side_mask
+from ..rules import SIDES, Cotangents, Pullback, full, vjp, zero_derivative
 
 zero_derivative(
     "and", "ceil", "compare", "count_leading_zeros", "floor", "is_finite", "mulhi", "not", "or", "popcnt",
@@ -35,9 +36,9 @@ def multiply(back: Pullback, lhs: Value, rhs: Value) -> Cotangents:
 
 
 def _times(back: Pullback, factor: Value) -> Value:
-    """The cotangent times a factor; where that is an infinite constant, no cotangent stays none.
+    """The cotangent times a factor; for an infinite constant, a zero cotangent stays zero.
 
-    XLA's expansions multiply by infinity in branches that a select leaves out. Tangents are left out by it themselves.
+    XLA's expansions multiply by infinity in branches that a select drops. Tangents are dropped by the select itself.
     """
     number = number_in(factor.instruction)
     if number is None or not np.isinf(number) or getattr(back.builder, "mode", "") == "jvp":
@@ -53,11 +54,13 @@ def divide(back: Pullback, lhs: Value, rhs: Value) -> Cotangents:
 
 @vjp
 def power(back: Pullback, lhs: Value, rhs: Value) -> Cotangents:
-    return _of_base(back, lhs, rhs) if back.wants(0) else None, _of_exponent(back, lhs) if back.wants(1) else None
+    return _base_cotangent(back, lhs, rhs) if back.wants(0) else None, _exponent_cotangent(back, lhs) if back.wants(
+        1
+    ) else None
 
 
-def _of_base(back: Pullback, base: Value, exponent: Value) -> Value | None:
-    """t * b * a^(b-1), and 0 where b is 0, of a base of 0 as well; it has a derivative by b there, too."""
+def _base_cotangent(back: Pullback, base: Value, exponent: Value) -> Value | None:
+    """t * b * a^(b-1), and 0 for b = 0, even at a = 0, where the derivative by b exists as well."""
     number = number_in(exponent.instruction)
     if number is not None and number == 0:
         return None
@@ -70,8 +73,8 @@ def _of_base(back: Pullback, base: Value, exponent: Value) -> Value | None:
     return ops.multiply(back.ct, exponent * ops.power(safe, exponent - one))
 
 
-def _of_exponent(back: Pullback, base: Value) -> Value:
-    """t * log(a) * a^b, and 0 where a is 0."""
+def _exponent_cotangent(back: Pullback, base: Value) -> Value:
+    """t * log(a) * a^b, and 0 for a = 0."""
     safe = ops.select(is_equal(base, back.zeros(base)), back.full(1, base), base)
     return ops.multiply(back.ct, ops.log(safe) * back.result)
 
@@ -90,8 +93,8 @@ def remainder(back: Pullback, lhs: Value, rhs: Value) -> Cotangents:
     return back.ct, -(back.ct * (ops.sign(quotient) * ops.floor(ops.abs(quotient))))
 
 
-def _extremum(back: Pullback, lhs: Value, rhs: Value) -> Cotangents:
-    """The cotangent goes to the operand that is the result, half of it to each of two that are equal."""
+def _pull_back_extremum(back: Pullback, lhs: Value, rhs: Value) -> Cotangents:
+    """The cotangent goes to the operand that is the result, or half to each if they are equal."""
     half = ops.select(is_equal(lhs, rhs), back.ct * 0.5, back.zeros(back.ct))
 
     def share(first: Value, second: Value) -> Value:
@@ -101,8 +104,8 @@ def _extremum(back: Pullback, lhs: Value, rhs: Value) -> Cotangents:
     return share(lhs, rhs) if back.wants(0) else None, share(rhs, lhs) if back.wants(1) else None
 
 
-vjp.enter("maximum", _extremum)
-vjp.enter("minimum", _extremum)
+vjp.enter("maximum", _pull_back_extremum)
+vjp.enter("minimum", _pull_back_extremum)
 
 
 @vjp
@@ -212,25 +215,35 @@ def erf(back: Pullback, operand: Value) -> Cotangents:
 
 @vjp
 def abs(back: Pullback, operand: Value) -> Cotangents:
-    """t * sign(a), and t at 0; of a complex number t * conj(z) / |z|, and 0 at 0."""
+    """t * sign(a), which is 0 at 0; for a complex number t * conj(z) / |z|, and 0 at 0.
+
+    If the computation compares a with 0, the slope at 0 is that of the side to which 0 belongs. If only odd products
+    use a, the slope is 1, like their sign of 0.
+    """
     if not is_complex(operand):
-        return (ops.select(is_greater(operand, back.zeros(operand), "GE"), back.ct, -back.ct),)
-    scaled = back.ct / _nonzero(back, back.result)
+        side = back.memory.get(SIDES, {}).get(back.instruction.operands[0])
+        if side is None:
+            return (ops.multiply(back.ct, ops.sign(operand)),)
+        if side == 0:  # a comparison of a with 0 would pick one side in the next derivative
+            return (ops.multiply(back.ct, sign_on_side(ops.sign(operand), side)),)
+        is_positive = is_greater(operand, back.zeros(operand), "GE" if side > 0 else "GT")
+        return (ops.select(is_positive, back.ct, -back.ct),)
+    scaled = back.ct / _replace_zero(back, back.result)
     return (ops.complex(scaled * ops.real(operand), -(scaled * ops.imag(operand))),)
 
 
-def _nonzero(back: Pullback, size: Value) -> Value:
-    """A size, and 1 where it is 0."""
+def _replace_zero(back: Pullback, size: Value) -> Value:
+    """A magnitude, with 0 replaced by 1."""
     return ops.select(is_equal(size, back.zeros(size)), back.full(1, size), size)
 
 
 @vjp
 def sign(back: Pullback, operand: Value) -> Cotangents:
-    """0 for real numbers; of a complex number what turns it, since z / |z| does not change along z."""
+    """0 for real numbers; for a complex number only its rotation counts, since z / |z| is constant along z."""
     if not is_complex(operand):
         return (None,)
     turned = -ops.imag(back.ct * back.result)
-    scaled = turned / _nonzero(back, ops.abs(operand))
+    scaled = turned / _replace_zero(back, ops.abs(operand))
     return (ops.complex(-(scaled * ops.imag(back.result)), -(scaled * ops.real(back.result))),)
 
 
@@ -256,26 +269,32 @@ def copy(back: Pullback, operand: Value) -> Cotangents:
 
 @vjp
 def clamp(back: Pullback, min: Value, operand: Value, max: Value) -> Cotangents:
-    """The cotangent goes to the operand strictly between the bounds, and to a bound that the operand is beyond."""
+    """The cotangent goes to the operand if it is strictly between the bounds, otherwise to the bound that it exceeds.
+
+    If the lower bound is not below the upper one, the result is the upper one, and the lower one gets nothing.
+    """
     shape: Any = operand.shape
     low, high = broadcast_to(min, shape.dims), broadcast_to(max, shape.dims)
     zeros = back.zeros(back.ct)
     inside = ops.and_(is_greater(operand, low), is_greater(high, operand))
-    found = [
-        ops.select(is_greater(low, operand), back.ct, zeros) if back.wants(0) else None,
+    cotangents = [
+        ops.select(ops.and_(is_greater(low, operand), is_greater(high, low)), back.ct, zeros)
+        if back.wants(0)
+        else None,
         ops.select(inside, back.ct, zeros) if back.wants(1) else None,
         ops.select(is_greater(operand, high), back.ct, zeros) if back.wants(2) else None,
     ]
     for n, bound in ((0, min), (2, max)):
-        part = found[n]
+        part = cotangents[n]
         if part is not None and bound.shape.rank < shape.rank:  # type: ignore[union-attr]
-            found[n] = total(part)
-    return tuple(found)
+            cotangents[n] = sum_all(part)
+    return tuple(cotangents)
 
 
 @vjp
 def select(back: Pullback, pred: Value, on_true: Value, on_false: Value) -> Cotangents:
     zeros = back.zeros(back.ct)
+    pred = first_side_mask(back.instruction, pred, on_true, on_false)
     return (
         None,
         ops.select(pred, back.ct, zeros) if back.wants(1) else None,

@@ -1,4 +1,4 @@
-"""The cotangent of gather: each slice is added where it was taken from."""
+"""The cotangent of gather: each slice is added back to where it was taken from."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from shape_inference import Dims
 
 from ... import ops
 from ...core.builder import Value
-from ..forms.arrays import array_of
-from ..forms.indexing import Places
+from ..arrays import array_shape
+from ..indexing import SlicePlaces
 from ..rules import Cotangents, Pullback, vjp
 
 
@@ -26,10 +26,10 @@ def gather(
     slice_sizes: Dims,
     indices_are_sorted: bool,
 ) -> Cotangents:
-    """Index vectors are clamped first, unless they are known to be inside, since scatter drops what gather moves."""
-    if not array_of(back.ct).size:
+    """Index vectors not known to be in bounds are clamped first, since scatter drops what gather clamps."""
+    if not array_shape(back.ct).size:
         return None, None
-    places = Places(
+    places = SlicePlaces(
         offset_dims,
         collapsed_slice_dims,
         start_index_map,
@@ -37,6 +37,6 @@ def gather(
         start_indices_batching_dims,
         index_vector_dim,
     )
-    starts = places.clamped(start_indices, places.last_starts(operand, slice_sizes))
+    starts = places.clamp(start_indices, places.last_starts(operand, slice_sizes))
     is_sorted = indices_are_sorted and (starts is start_indices or len(start_index_map) == 1)
-    return places.scattered(back.zeros(operand), starts, back.ct, ops.add, is_sorted), None
+    return places.scatter(back.zeros(operand), starts, back.ct, ops.add, is_sorted), None

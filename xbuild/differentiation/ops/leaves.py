@@ -1,4 +1,4 @@
-"""Ops without operands: where cotangents end."""
+"""Ops without operands, where cotangents end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that draw random numbers: what is drawn has no derivative."""
+"""Ops that draw random numbers, which have no derivative."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from ..rules import no_derivative, zero_derivative
 zero_derivative("rng_bit_generator", "rng_get_and_update_state")
 no_derivative(
     "rng",
-    reason="what is drawn is no function of the bounds (or the mean and deviation): draw with constants, then scale "
-    "and shift the numbers",
+    reason="the numbers drawn are not a function of the bounds (or mean and deviation): draw with constants, then "
+    "scale and shift the numbers",
 )

@@ -1,4 +1,4 @@
-"""Cotangents of scatter: an update's is gathered where it went, and the operand's is what no update has taken."""
+"""Cotangents of scatter: an update's is gathered from its place, the operand's is what updates leave."""
 
 from __future__ import annotations
 
@@ -12,17 +12,9 @@ from shape_inference import Dims
 from ... import ops
 from ...core.builder import Value, Values
 from ...core.graph import Computation
-from ..forms.arrays import (
-    array_of,
-    compared,
-    counting,
-    in_type,
-    like,
-    numbered,
-    selected,
-)
-from ..forms.indexing import Places
-from ..forms.regions import cotangents, element, folds, overwrite
+from ..arrays import array_shape, compare, convert_like, convert_to, index_along, keep_where, number_elements
+from ..folds import known_folds, overwrite, result_cotangents, result_element
+from ..indexing import SlicePlaces
 from ..rules import Cotangents, Pullback, full, refuse_derivative, vjp
 
 
@@ -43,8 +35,8 @@ def scatter(
     indices_are_sorted: bool,
     unique_indices: bool,
 ) -> Cotangents:
-    """Each operand with its update by itself, where no function of them reads another's elements."""
-    places = Places(
+    """Each operand with its update separately; the region must not mix operands."""
+    places = SlicePlaces(
         update_window_dims,
         inserted_window_dims,
         scatter_dims_to_operand_dims,
@@ -53,181 +45,189 @@ def scatter(
         index_vector_dim,
     )
     count = len(operands)
-    found: list[Value | None] = [None] * (2 * count + 1)
-    for number, (fold, ct) in enumerate(zip(folds(to_apply, count), cotangents(back, count), strict=True)):
+    cotangents: list[Value | None] = [None] * (2 * count + 1)
+    for number, (fold, ct) in enumerate(zip(known_folds(to_apply, count), result_cotangents(back, count), strict=True)):
         wants = back.wants(number), back.wants(count + 1 + number)
         if ct is not None and any(wants):
-            given = _Scatter(
+            scattered = _ScatteredOperand(
                 operands[number],
                 scatter_indices,
                 updates[number],
-                element(back, number, count),
+                result_element(back, number, count),
                 ct,
                 places,
                 indices_are_sorted,
                 unique_indices,
             )
-            found[number], found[count + 1 + number] = _columns(fold, given, wants)
-    return tuple(found)
+            cotangents[number], cotangents[count + 1 + number] = _pull_back_operand(fold, scattered, wants)
+    return tuple(cotangents)
 
 
-def _columns(fold: str | None, given: _Scatter, wants: tuple[bool, bool]) -> tuple[Value | None, Value | None]:
+def _pull_back_operand(
+    fold: str | None, scattered: _ScatteredOperand, wants: tuple[bool, bool]
+) -> tuple[Value | None, Value | None]:
     if fold not in _RULES:
         refuse_derivative(
-            "only a scatter that adds, subtracts, multiplies, overwrites, or keeps the greatest or least has a "
-            "derivative here",
-            "xb.custom_vjp(target) gives a custom_call a rule of your own",
+            "only a scatter that adds, subtracts, multiplies, overwrites, or keeps the maximum or minimum has a "
+            "derivative",
+            "xb.custom_vjp(target) registers your own rule for a custom_call",
         )
-    if not array_of(given.update).size:
-        return (like(given.ct, given.operand) if wants[0] else None), None
+    if not array_shape(scattered.update).size:
+        return (convert_like(scattered.ct, scattered.operand) if wants[0] else None), None
     operand, update = _RULES[fold]
     return (
-        like(operand(given), given.operand) if wants[0] else None,
-        like(update(given), given.update) if wants[1] else None,
+        convert_like(operand(scattered), scattered.operand) if wants[0] else None,
+        convert_like(update(scattered), scattered.update) if wants[1] else None,
     )
 
 
 @frozen(eq=False, slots=False)
-class _Scatter:
-    """One operand of a scatter with its updates and the cotangent of its result."""
+class _ScatteredOperand:
+    """One operand of a scatter with its updates and the result's cotangent."""
 
     operand: Value
     indices: Value
     update: Value
     result: Value
     ct: Value
-    places: Places
+    places: SlicePlaces
     is_sorted: bool
     says_unique: bool
 
     @cached_property
     def is_unique(self) -> bool:
-        """Whether no two updates go to one place: it is said, or there is one index vector."""
+        """Whether no two updates go to the same place: the op says so, or there is a single index vector."""
         window = {*self.places.window}
-        sizes = array_of(self.update).dims
+        sizes = array_shape(self.update).dims
         others = (size for dim, size in enumerate(sizes) if dim not in window)
         return self.says_unique or all(size == 1 for size in others)
 
     def at_updates(self, values: Value) -> Value:
-        """The element of an array like the operand at the place of each update."""
+        """The elements of an array shaped like the operand, at the places of the updates."""
         sizes = self.places.slice_sizes(self.operand, self.update)
-        return self.places.gathered(values, self.indices, sizes, self.is_sorted)
+        return self.places.gather(values, self.indices, sizes, self.is_sorted)
 
-    def kept(self, values: Value) -> Value:
-        """The values, zeros where the update was dropped."""
+    def zero_dropped(self, values: Value) -> Value:
+        """The values, with zeros where the update was dropped."""
         limits = self.places.last_starts(self.operand, self.places.slice_sizes(self.operand, self.update))
-        inside = self.places.inside(self.indices, limits, self.update)
-        return values if inside is None else selected(inside, values)
+        inside = self.places.in_bounds_mask(self.indices, limits, self.update)
+        return values if inside is None else keep_where(inside, values)
 
-    def onto(self, base: Value, updates: Value, to_apply: Callable[..., Value]) -> Value:
-        """Updates brought to the same places of another array."""
-        return self.places.scattered(base, self.indices, updates, to_apply, self.is_sorted, self.says_unique)
+    def scatter_onto(self, base: Value, updates: Value, to_apply: Callable[..., Value]) -> Value:
+        """Scatter updates to the same places of another array."""
+        return self.places.scatter(base, self.indices, updates, to_apply, self.is_sorted, self.says_unique)
 
-    def of_type(self, value: Value) -> Value:
-        """An operand or an update in the element type of the result."""
-        return in_type(value, array_of(self.ct).dtype)
+    def to_result_type(self, value: Value) -> Value:
+        """An operand or update converted to the element type of the result."""
+        return convert_to(value, array_shape(self.ct).dtype)
 
     def zeros(self, model: Value) -> Value:
-        return full(self.ct.builder, 0, array_of(model).with_dtype(array_of(self.ct).dtype))
+        return full(self.ct.builder, 0, array_shape(model).with_dtype(array_shape(self.ct).dtype))
 
     def ones(self, model: Value) -> Value:
-        return full(self.ct.builder, 1, array_of(model).with_dtype(array_of(self.ct).dtype))
+        return full(self.ct.builder, 1, array_shape(model).with_dtype(array_shape(self.ct).dtype))
 
 
-def _passed(given: _Scatter) -> Value:
-    return given.ct
+def _pass_through(scattered: _ScatteredOperand) -> Value:
+    return scattered.ct
 
 
-def _nothing(given: _Scatter) -> None:
+def _no_cotangent(scattered: _ScatteredOperand) -> None:
     return None
 
 
-def _taken(given: _Scatter) -> Value:
-    return given.kept(given.at_updates(given.ct))
+def _gather_cotangent(scattered: _ScatteredOperand) -> Value:
+    return scattered.zero_dropped(scattered.at_updates(scattered.ct))
 
 
-def _taken_negated(given: _Scatter) -> Value:
-    return ops.negate(_taken(given))
+def _gather_negated(scattered: _ScatteredOperand) -> Value:
+    return ops.negate(_gather_cotangent(scattered))
 
 
-def _not_overwritten(given: _Scatter) -> Value:
-    return given.onto(given.ct, given.zeros(given.update), overwrite)
+def _zero_overwritten(scattered: _ScatteredOperand) -> Value:
+    return scattered.scatter_onto(scattered.ct, scattered.zeros(scattered.update), overwrite)
 
 
-def _that_overwrote(given: _Scatter) -> Value:
-    """Of several updates of one place the cotangent goes to the one that stayed, found by scattering their numbers."""
-    if given.is_unique:
-        return _taken(given)
-    numbers = _numbers(given)
-    nobody = full(given.ct.builder, -1, array_of(given.operand).with_dtype(array_of(numbers).dtype))
-    stayed = given.at_updates(given.onto(nobody, numbers, overwrite))
-    return selected(compared(stayed, numbers, "EQ"), given.at_updates(given.ct))
+def _gather_where_kept(scattered: _ScatteredOperand) -> Value:
+    """The cotangent of a place goes to the update that stayed there, found by scattering the updates' numbers."""
+    if scattered.is_unique:
+        return _gather_cotangent(scattered)
+    numbers = _number_updates(scattered)
+    nobody = full(scattered.ct.builder, -1, array_shape(scattered.operand).with_dtype(array_shape(numbers).dtype))
+    stayed = scattered.at_updates(scattered.scatter_onto(nobody, numbers, overwrite))
+    return keep_where(compare(stayed, numbers, "EQ"), scattered.at_updates(scattered.ct))
 
 
-def _numbers(given: _Scatter) -> Value:
-    """A number for each update, the same all over its window where one dimension tells the updates apart."""
-    sizes = array_of(given.update).dims
-    others = [dim for dim in range(len(sizes)) if dim not in given.places.window and sizes[dim] > 1]
+def _number_updates(scattered: _ScatteredOperand) -> Value:
+    """A number for each update; constant over its window if one dimension distinguishes the updates."""
+    sizes = array_shape(scattered.update).dims
+    others = [dim for dim in range(len(sizes)) if dim not in scattered.places.window and sizes[dim] > 1]
     if len(others) == 1:
-        return counting(given.ct.builder, sizes, others[0])
-    return numbered(given.ct.builder, sizes)
+        return index_along(scattered.ct.builder, sizes, others[0])
+    return number_elements(scattered.ct.builder, sizes)
 
 
-def _multiplied(given: _Scatter) -> Value:
-    return given.onto(given.ct, given.of_type(given.update), ops.multiply)
+def _multiply_by_updates(scattered: _ScatteredOperand) -> Value:
+    return scattered.scatter_onto(scattered.ct, scattered.to_result_type(scattered.update), ops.multiply)
 
 
-def _by_the_others(given: _Scatter) -> Value:
-    """The cotangent times all other factors of its place, which are found without a division by zero.
+def _multiply_by_others(scattered: _ScatteredOperand) -> Value:
+    """The cotangent times all other factors of its place, computed without dividing by zero.
 
-    Zeros are counted, and a count has no derivative: where another factor is zero, the second derivative is NaN.
+    Zeros are counted, and a count has no derivative: if another factor is zero, the second derivative is NaN.
     """
-    update, ct = given.of_type(given.update), given.at_updates(given.ct)
-    if given.is_unique:
-        return given.kept(ops.multiply(ct, given.at_updates(given.of_type(given.operand))))
-    zero, one = given.zeros(update), given.ones(update)
-    is_zero = compared(update, zero, "EQ")
+    update, ct = scattered.to_result_type(scattered.update), scattered.at_updates(scattered.ct)
+    if scattered.is_unique:
+        return scattered.zero_dropped(
+            ops.multiply(ct, scattered.at_updates(scattered.to_result_type(scattered.operand)))
+        )
+    zero, one = scattered.zeros(update), scattered.ones(update)
+    is_zero = compare(update, zero, "EQ")
     factor = ops.select(is_zero, one, update)
-    products = given.at_updates(given.onto(given.of_type(given.operand), factor, ops.multiply))
-    zeros = given.at_updates(given.onto(given.zeros(given.operand), ops.select(is_zero, one, zero), ops.add))
+    products = scattered.at_updates(
+        scattered.scatter_onto(scattered.to_result_type(scattered.operand), factor, ops.multiply)
+    )
+    zeros = scattered.at_updates(
+        scattered.scatter_onto(scattered.zeros(scattered.operand), ops.select(is_zero, one, zero), ops.add)
+    )
     own = ops.select(is_zero, one, zero)
-    is_known = compared(zeros, own, "EQ")
+    is_known = compare(zeros, own, "EQ")
     others = ops.select(is_known, ops.divide(products, factor), _zero_without_derivative(is_known, update, one))
-    return given.kept(ops.multiply(ct, others))
+    return scattered.zero_dropped(ops.multiply(ct, others))
 
 
 def _zero_without_derivative(is_known: Value, update: Value, one: Value) -> Value:
-    """Zeros whose derivative is NaN, where it is not known that nothing is lost; ones elsewhere."""
+    """Zeros whose derivative is NaN where a derivative may be lost; ones elsewhere."""
     return ops.sqrt(ops.select(is_known, one, ops.subtract(update, update)))
 
 
-def _shared(given: _Scatter) -> tuple[Value, Value, Value]:
-    """The cotangent parted among all that equal the result, and where the operand and where updates do."""
-    result = given.result
-    by_operand = compared(given.of_type(given.operand), result, "EQ")
-    by_update = compared(given.of_type(given.update), given.at_updates(result), "EQ")
-    hits = ops.select(by_update, given.ones(given.update), given.zeros(given.update))
-    base = ops.select(by_operand, given.ones(given.operand), given.zeros(given.operand))
-    count = given.onto(base, hits, ops.add)
-    return ops.divide(given.ct, count), by_operand, by_update
+def _share_among_equals(scattered: _ScatteredOperand) -> tuple[Value, Value, Value]:
+    """The cotangent shared among all that equal the result, and masks of where the operand and the updates do."""
+    result = scattered.result
+    by_operand = compare(scattered.to_result_type(scattered.operand), result, "EQ")
+    by_update = compare(scattered.to_result_type(scattered.update), scattered.at_updates(result), "EQ")
+    hits = ops.select(by_update, scattered.ones(scattered.update), scattered.zeros(scattered.update))
+    base = ops.select(by_operand, scattered.ones(scattered.operand), scattered.zeros(scattered.operand))
+    count = scattered.scatter_onto(base, hits, ops.add)
+    return ops.divide(scattered.ct, count), by_operand, by_update
 
 
-def _that_stayed(given: _Scatter) -> Value:
-    share, by_operand, _ = _shared(given)
-    return selected(by_operand, share)
+def _operand_share(scattered: _ScatteredOperand) -> Value:
+    share, by_operand, _ = _share_among_equals(scattered)
+    return keep_where(by_operand, share)
 
 
-def _that_won(given: _Scatter) -> Value:
-    share, _, by_update = _shared(given)
-    return given.kept(selected(by_update, given.at_updates(share)))
+def _update_share(scattered: _ScatteredOperand) -> Value:
+    share, _, by_update = _share_among_equals(scattered)
+    return scattered.zero_dropped(keep_where(by_update, scattered.at_updates(share)))
 
 
-_RULES: dict[str | None, tuple[Callable[[_Scatter], Value], Callable[[_Scatter], Value | None]]] = {
-    "add": (_passed, _taken),
-    "subtract": (_passed, _taken_negated),
-    "update": (_not_overwritten, _that_overwrote),
-    "current": (_passed, _nothing),
-    "multiply": (_multiplied, _by_the_others),
-    "maximum": (_that_stayed, _that_won),
-    "minimum": (_that_stayed, _that_won),
+_RULES: dict[str | None, tuple[Callable[[_ScatteredOperand], Value], Callable[[_ScatteredOperand], Value | None]]] = {
+    "add": (_pass_through, _gather_cotangent),
+    "subtract": (_pass_through, _gather_negated),
+    "update": (_zero_overwritten, _gather_where_kept),
+    "current": (_pass_through, _no_cotangent),
+    "multiply": (_multiply_by_updates, _multiply_by_others),
+    "maximum": (_operand_share, _update_share),
+    "minimum": (_operand_share, _update_share),
 }

@@ -1,4 +1,4 @@
-"""Cotangents of slices, at places that are known and at places that are computed."""
+"""Cotangents of static and dynamic slices."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from shape_inference import Dims
 from ... import ops
 from ...core.attributes import PaddingDimension
 from ...core.builder import Value
+from ..arrays import dims_of
 from ..rules import Cotangents, Pullback, vjp
-from ..support import dims_of
 
 
 @vjp
@@ -18,11 +18,11 @@ def slice(back: Pullback, operand: Value, *, start_indices: Dims, limit_indices:
     steps = strides or (1,) * len(start_indices)
     rows = zip(dims_of(operand), dims_of(back.ct), start_indices, steps, strict=True)
     zero = back.zeros(back.ct.shape.dtype[()])
-    return (ops.pad(back.ct, zero, padding=tuple([_around(*row) for row in rows])),)
+    return (ops.pad(back.ct, zero, padding=tuple([_padding_around(*row) for row in rows])),)
 
 
-def _around(extent: int, size: int, start: int, stride: int) -> PaddingDimension:
-    """The padding that puts a slice back to where it was taken from."""
+def _padding_around(extent: int, size: int, start: int, stride: int) -> PaddingDimension:
+    """The padding that puts a slice back in its place."""
     taken = (size - 1) * stride + 1 if size else 0
     return PaddingDimension(start, extent - start - taken, stride - 1)
 

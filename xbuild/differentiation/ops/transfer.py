@@ -1,7 +1,14 @@
-"""Cotangents of transfers go back on channels of their own, each transfer in the opposite direction and order."""
+"""Cotangents of transfers, which travel back on channels of their own, and of custom calls.
+
+Sections:
+
+    Transfers
+    Custom calls
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from shape_inference import Shape, TupleShape
@@ -9,69 +16,86 @@ from shape_inference import Shape, TupleShape
 from ... import ops
 from ...core.builder import Value
 from ...core.graph import Instruction
-from ...properties.async_pairs import origin
+from ...properties.effects import origin
+from ...properties.placement import SAME
 from .. import trees
-from ..custom_rules import rule_of
-from ..forms.lapack import LAPACK
-from ..forms.placement import PLACEMENT
-from ..refusals import ELSEWHERE
-from ..rules import VISITED, Cotangents, Pullback, no_derivative, refuse_derivative, vjp, zero_derivative
+from ..custom_rules import find_custom_rule
+from ..rules import (
+    LEAVE_OUT_OF_ARGNUMS,
+    VISITED,
+    Cotangents,
+    Pullback,
+    no_derivative,
+    refuse_derivative,
+    vjp,
+    zero_derivative,
+)
+from .linear_algebra import LAPACK
 
 zero_derivative("infeed")
-no_derivative("outfeed", reason="what it hands to the host has no cotangent")
+no_derivative("outfeed", reason="values handed to the host have no cotangent")
+
+# ----------------------------------------------------------------------------
+# Transfers
+#
+# Each cotangent travels in the opposite direction, and transfers happen in the opposite order.
 
 
 def _start(half: Instruction) -> Instruction:
-    """The send or recv of a half."""
-    found = half if half.opcode in ("send", "recv") else origin(half)
-    assert found is not None
-    return found
+    """The send or recv that a half belongs to."""
+    start = half if half.opcode in ("send", "recv") else origin(half)
+    assert start is not None
+    return start
 
 
-def _shapes(half: Instruction) -> list[Shape]:
+def _payload_shapes(half: Instruction) -> list[Shape]:
     """The shapes of the float and complex leaves that a transfer carries."""
     whole: Any = _start(half).shape
-    return [shape.plain() for _, shape in trees.paths(whole.elements[0]) if trees.is_differentiable(shape)]  # type: ignore[misc]
+    return [shape.plain() for _, shape in trees.paths(whole.elements[0]) if trees.is_differentiable(shape)]
 
 
 def _goes_back(context: Any, half: Instruction) -> bool:
-    """Whether cotangents go back for a transfer, at both of its ends alike."""
+    """Whether a transfer has cotangents to send back; both ends must agree."""
     start = _start(half)
     attributes = start.attributes
-    return not attributes.is_host_transfer and bool(_shapes(start)) and context.activity.carries(attributes.channel_id)
+    return (
+        not attributes.is_host_transfer
+        and bool(_payload_shapes(start))
+        and context.activity.carries(attributes.channel_id)
+    )
 
 
 for _opcode in ("send", "send_done", "recv", "recv_done"):
     VISITED[_opcode] = _goes_back
 
 
-def _way(back: Pullback) -> dict[str, Any]:
-    """The channel on which the cotangent goes, and its pairs."""
+def _backward_route(back: Pullback) -> dict[str, Any]:
+    """The channel and the source-target pairs of the cotangent."""
     attributes = _start(back.instruction).attributes
     pairs = tuple([(target, source) for source, target in attributes.source_target_pairs])
-    return {"channel_id": back.context.back_channel(attributes.channel_id), "source_target_pairs": pairs}
+    return {"channel_id": back.context.transfer_channel(attributes.channel_id), "source_target_pairs": pairs}
 
 
 def _channel(back: Pullback) -> int:
-    return back.context.back_channel(_start(back.instruction).attributes.channel_id)  # type: ignore[no-any-return]
+    return back.context.transfer_channel(_start(back.instruction).attributes.channel_id)  # type: ignore[no-any-return]
 
 
 @vjp
 def recv_done(back: Pullback, context: Value, *, channel_id: int, is_host_transfer: bool) -> Cotangents:
-    """Send the cotangent of what was received."""
+    """Send back the cotangent of the received value."""
     start = _start(back.instruction)
     if not _goes_back(back.context, start):
         return (None,)
     whole: Any = start.shape
-    found = back.ct[0] if back.ct is not None else None
+    payload_ct = back.ct[0] if back.ct is not None else None
     leaves = [
-        leaf if (leaf := trees.at(found, path)) is not None else back.zeros(shape.plain())
+        leaf if (leaf := trees.at(payload_ct, path)) is not None else back.zeros(shape.plain())
         for path, shape in trees.paths(whole.elements[0])
         if trees.is_differentiable(shape)
     ]
     value = leaves[0] if len(leaves) == 1 else ops.tuple_(tuple(leaves))
     token = ops.after_all((), builder=back.builder)
-    back.memory[start] = ops.send(value, token, **_way(back))
+    back.memory[start] = ops.send(value, token, **_backward_route(back))
     return (None,)
 
 
@@ -85,33 +109,48 @@ def recv(back: Pullback, token: Value, **attributes: Any) -> Cotangents:
 
 @vjp
 def send_done(back: Pullback, context: Value, *, channel_id: int, is_host_transfer: bool) -> Cotangents:
-    """Post a buffer for the cotangent of what was sent."""
+    """Post a buffer for the cotangent of the sent value."""
     start = _start(back.instruction)
-    shapes = _shapes(start)
+    shapes = _payload_shapes(start)
     shape = shapes[0] if len(shapes) == 1 else TupleShape(shapes)
     token = ops.after_all((), builder=back.builder)
-    back.memory[start] = ops.recv(token, shape=shape, **_way(back))
+    back.memory[start] = ops.recv(token, shape=shape, **_backward_route(back))
     return (None,)
 
 
 @vjp
 def send(back: Pullback, operand: Value, token: Value, **attributes: Any) -> Cotangents:
-    """Wait for the cotangent of what was sent."""
+    """Wait for the cotangent of the sent value."""
     if back.instruction not in back.memory:
         return None, None
     done = ops.recv_done(back.memory[back.instruction], channel_id=_channel(back))
-    found = ops.get_tuple_element(done, index=0)
+    received = ops.get_tuple_element(done, index=0)
     parts = (
-        [found]
-        if len(_shapes(back.instruction)) == 1
+        [received]
+        if len(_payload_shapes(back.instruction)) == 1
         else [
-            ops.get_tuple_element(found, index=n)
-            for n in range(len(found.shape))  # type: ignore[arg-type]
+            ops.get_tuple_element(received, index=n)
+            for n in range(len(received.shape))  # type: ignore[arg-type]
         ]
     )
     leaves = iter(parts)
-    tree = trees.of_shape(operand.shape, lambda leaf: next(leaves) if trees.is_differentiable(leaf) else None)
+    tree = trees.map_leaves(lambda leaf: next(leaves) if trees.is_differentiable(leaf) else None, operand.shape)
     return tree, None
+
+
+# ----------------------------------------------------------------------------
+# Custom calls
+#
+# By target: a rule of the user (`custom_vjp`), one of LAPACK, or that of a call that only places its operand.
+
+
+def pass_through(back: Pullback, operands: Sequence[Value]) -> Cotangents:
+    """The cotangent of the result, unchanged; for several operands, its elements."""
+    return (back.ct,) if len(operands) == 1 else tuple(back.ct)
+
+
+PLACEMENT = dict.fromkeys(SAME, pass_through)
+"""Target of a custom call -> its rule."""
 
 
 _BUILT_IN = LAPACK | PLACEMENT
@@ -119,11 +158,11 @@ _BUILT_IN = LAPACK | PLACEMENT
 
 @vjp
 def custom_call(back: Pullback, operands: Any, *, custom_call_target: str, **attributes: Any) -> Cotangents:
-    rule = rule_of(custom_call_target) or _BUILT_IN.get(custom_call_target)
+    rule = find_custom_rule(custom_call_target) or _BUILT_IN.get(custom_call_target)
     if rule is None:
         refuse_derivative(
-            f"nobody has given a rule for the target {custom_call_target!r}",
+            f"no rule is registered for the target {custom_call_target!r}",
             f"xb.custom_vjp({custom_call_target!r}) registers one",
-            ELSEWHERE,
+            LEAVE_OUT_OF_ARGNUMS,
         )
     return rule(back, operands)

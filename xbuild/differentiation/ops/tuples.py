@@ -1,4 +1,4 @@
-"""Cotangents of tuples, which go by element, and of values that pass unchanged."""
+"""Cotangents of tuples, element by element, and of ops that return their operand unchanged."""
 
 from __future__ import annotations
 

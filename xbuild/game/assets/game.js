@@ -4,7 +4,7 @@ const level = JSON.parse(document.getElementById("data").textContent);
 const at = id => document.getElementById(id);
 const made = (tag, name, ...inside) => { const e = document.createElement(tag); if (name) e.className = name; e.append(...inside); return e; };
 const GOALS = level.repairs ? ["hang", "repair"] : ["hang", "end"];
-const WORDS = { hang: "Make it hang", end: "Make it end", repair: "Repair it" };
+const WORDS = { hang: "Make it hang", end: "Make it finish", repair: "Repair it" };
 let goal = "hang", chosen = 0, way = [0], claimed = "", told = "";
 const game = () => level.cases[chosen];
 const state = () => game().states[way[way.length - 1]];
@@ -51,7 +51,7 @@ function nearestHang(from) {
 }
 
 const waitsOf = s => s[0].map((p, d) => p[1] >= 0 ? `device ${d} ${game().waits[p[2]]}` : "").filter(Boolean).join("; ");
-const named = m => `device ${m[0]} begins ${game().devices[m[0]][m[1]][0]}`;
+const named = m => `device ${m[0]} starts ${game().devices[m[0]][m[1]][0]}`;
 
 function lastMove() {
   if (way.length < 2) return "";
@@ -64,17 +64,17 @@ function doom() {
   const found = nearestHang(way[way.length - 1]);
   const end = found ? waitsOf(game().states[found[0]]) : "";
   const by = first > 0 ? game().states[way[first - 1]][1].find(m => m[2] === way[first]) : null;
-  return (by ? `It was decided when ${named(by).replace(" begins ", " began ")}. ` : "No order of this program ends. ") + `It will stand like this: ${end}.`;
+  return (by ? `This was decided when ${named(by).replace(" starts ", " started ")}. ` : "No order of this program finishes. ") + `It will hang like this: ${end}.`;
 }
 
 function status() {
   const s = state();
   if (claimed) return claimed;
-  if (ended(s)) return [goal === "end" ? "won" : "", "All devices have ended.", goal === "hang" ? "You wanted it to hang: undo, and try another order." : ""];
-  if (hangs(s)) return [goal === "hang" || goal === "repair" ? "won" : "lost", "It hangs: no device can go on.", `${waitsOf(s)[0].toUpperCase()}${waitsOf(s).slice(1)}.`];
-  if (!s[2]) return [goal === "end" ? "lost" : "", "It is doomed: every order from here hangs.", doom()];
-  if (!s[3]) return [goal === "hang" ? "lost" : "", "It is safe: no order from here hangs.", goal === "hang" && way.length > 1 ? `Since ${lastMove()} it can only end. Undo, and try another order.` : ""];
-  return ["", "Both are open: some orders end, and some hang.", "Choose an instruction that is ready."];
+  if (ended(s)) return [goal === "end" ? "won" : "", "All devices have finished.", goal === "hang" ? "Your goal was a hang: undo, and try another order." : ""];
+  if (hangs(s)) return [goal === "hang" || goal === "repair" ? "won" : "lost", "It hangs: no device can proceed.", `${waitsOf(s)[0].toUpperCase()}${waitsOf(s).slice(1)}.`];
+  if (!s[2]) return [goal === "end" ? "lost" : "", "Doomed: every order from here hangs.", doom()];
+  if (!s[3]) return [goal === "hang" ? "lost" : "", "Safe: no order from here hangs.", goal === "hang" && way.length > 1 ? `Since ${lastMove()}, it can only finish. Undo, and try another order.` : ""];
+  return ["", "Undecided: some orders finish, others hang.", "Choose an instruction that is ready."];
 }
 
 function drawStatus() {
@@ -88,14 +88,14 @@ function drawStatus() {
 function drawTools() {
   at("undo").disabled = way.length < 2;
   at("claim").hidden = goal === "repair";
-  at("claim").textContent = goal === "hang" ? "I say: it cannot hang" : "I say: it cannot end";
+  at("claim").textContent = goal === "hang" ? "It cannot hang" : "It cannot finish";
 }
 
 function claim() {
   const possible = can(goal);
   claimed = possible
-    ? ["lost", `It can: some order ${goal === "hang" ? "hangs" : "ends"}.`, "Look for it."]
-    : ["won", `Right: no order ${goal === "hang" ? "hangs" : "ends"}.`, `The page has tried all ${level.cases.reduce((n, c) => n + c.states.length, 0)} states.`];
+    ? ["lost", `It can: some order ${goal === "hang" ? "hangs" : "finishes"}.`, "Try to find it."]
+    : ["won", `Right: no order ${goal === "hang" ? "hangs" : "finishes"}.`, `The page has tried all ${level.cases.reduce((n, c) => n + c.states.length, 0)} states.`];
   draw();
 }
 
@@ -121,7 +121,7 @@ function drawCases() {
 function drawRepairs() {
   at("repairs").hidden = goal !== "repair";
   if (goal !== "repair") return;
-  at("repairs").replaceChildren(made("h2", "", "Add one of these edges, so that no order hangs:"), ...level.repairs.map((each, n) => {
+  at("repairs").replaceChildren(made("h2", "", "Add one of these edges so that no order hangs:"), ...level.repairs.map((each, n) => {
     const b = made("button", "", each.words);
     b.type = "button"; b.dataset.repair = n;
     b.onclick = () => repair(each);
@@ -131,10 +131,10 @@ function drawRepairs() {
 
 function repair(each) {
   way = [0];
-  if (each.is_right) claimed = ["won", `Right: with that edge (${each.words}) no order hangs.`, "Every order of the repaired program was tried."];
+  if (each.is_right) claimed = ["won", `Right: with that edge (${each.words}), no order hangs.`, "The page has tried every order of the repaired program."];
   else {
     for (const [d, n] of each.moves) { const m = state()[1].find(m => m[0] === d && m[1] === n); if (!m) break; way.push(m[2]); }
-    claimed = ["lost", `With that edge (${each.words}) it still hangs.`, `${each.moves.map(named).join(", then ")}: ${waitsOf(state())}.`];
+    claimed = ["lost", `With that edge (${each.words}), it still hangs.`, `${each.moves.map(named).join(", then ")}: ${waitsOf(state())}.`];
   }
   draw();
 }

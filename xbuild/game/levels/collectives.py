@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ...core.builder import Value
 from ...core.graph import Module, ModuleGroup
-from .entry import level
-from .parts import Body, group, one_program, received, sent, total
+from ..shipped import Body, group, level, one_program, received, sent, total
 
 BOTH = (0, 1)
 ALL = (0, 1, 2)

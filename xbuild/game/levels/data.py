@@ -8,8 +8,7 @@ import xbuild as xb
 
 from ...core.builder import Value
 from ...core.graph import Module, ModuleGroup
-from .entry import level
-from .parts import Body, group, one_program, total
+from ..shipped import Body, group, level, one_program, total
 
 BOTH = (0, 1)
 

@@ -8,8 +8,7 @@ import xbuild as xb
 
 from ...core.builder import Value
 from ...core.graph import ModuleGroup
-from .entry import level
-from .parts import Body, group, received, sent, total
+from ..shipped import Body, group, level, received, sent, total
 
 BOTH = (0, 1)
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from ...core.builder import Value
 from ...core.graph import ModuleGroup
-from .entry import level
-from .parts import Body, group, received, sent
+from ..shipped import Body, group, level, received, sent
 
 
 @level(1)

@@ -19,7 +19,7 @@ function isRight(guess, question) {
     return plain(guess) === plain(question.text) || (Boolean(extents) && numbers(guess).join() === extents)
   }
   const given = numbers(guess)
-  return given.length === question.numbers.length && given.every((each, i) => equal(each, question.numbers[i]))
+  return given.length === question.numbers.length && given.every((number, i) => equal(number, question.numbers[i]))
 }
 function end(form, question, how) {
   form.className = how
@@ -38,7 +38,7 @@ function end(form, question, how) {
   if (next && next.tagName === "DETAILS") next.open = true
   reveal()
 }
-// What follows a question is not seen before its answer.
+// Hide what follows a question until it is answered.
 function reveal() {
   let seen = true
   for (const each of document.querySelector("main").children) {
@@ -51,22 +51,22 @@ function reveal() {
   const more = seen ? "" : `; ${forms.length - answered} to go`
   document.getElementById("score").textContent = `${right} of ${forms.length} right${more}`
 }
-function judge(form, question, guess) {
+function grade(form, question, guess) {
   if (isRight(guess, question)) return end(form, question, "right")
   form.className = "wrong"
   const word = document.createElement("b")
-  word.textContent = "Not so. "
-  form.querySelector("output").replaceChildren(word, "Guess again, or have it shown.")
+  word.textContent = "Not quite. "
+  form.querySelector("output").replaceChildren(word, "Try again, or show the answer.")
 }
 forms.forEach((form, i) => {
   const question = questions[i]
   form.addEventListener("submit", event => {
     event.preventDefault()
     const input = form.querySelector("input")
-    if (input && input.value.trim()) judge(form, question, input.value)
+    if (input && input.value.trim()) grade(form, question, input.value)
   })
   for (const button of form.querySelectorAll("button[data-choice]"))
-    button.addEventListener("click", () => judge(form, question, button.dataset.choice))
+    button.addEventListener("click", () => grade(form, question, button.dataset.choice))
   form.querySelector("button[data-show]").addEventListener("click", () => end(form, question, "shown"))
 })
 reveal()

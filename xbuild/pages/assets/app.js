@@ -40,7 +40,7 @@ function draw(toLane = true) {
   byId("slider").value = state.time;
   byId("clock").textContent = `step ${state.time} / ${D.end}`;
   const i = currentEvent();
-  byId("slider").setAttribute("aria-valuetext", byId("said").textContent = `step ${state.time}, ${D.labels[state.device]}: ${i < 0 ? "has not begun" : lanes[state.device].spot(i).n}`);
+  byId("slider").setAttribute("aria-valuetext", byId("said").textContent = `step ${state.time}, ${D.labels[state.device]}: ${i < 0 ? "has not started" : lanes[state.device].spot(i).n}`);
 }
 
 function readAddress() {

@@ -129,7 +129,7 @@ for (const meet of D.meets) {
   const bringers = new Map(meet.e.map(([device, i], n) => [device, meet.b ? meet.b[n] : i]));
   for (const [device, i] of meet.e) brought.set(`${device}:${i}`, bringers);
   const last = came.reduce((a, b) => b[1] > a[1] ? b : a, came[0]);
-  for (const [device, i] of meet.e) if (device !== last[0]) partners.set(`${device}:${i}`, {device: last[0], event: -1, text: `${D.labels[last[0]]} to come to ${meet.n}`});
+  for (const [device, i] of meet.e) if (device !== last[0]) partners.set(`${device}:${i}`, {device: last[0], event: -1, text: `${D.labels[last[0]]} to reach ${meet.n}`});
 }
 
 const SVG = "http://www.w3.org/2000/svg";

@@ -6,14 +6,14 @@ const Far = {
     const table = state.index == null ? null : tables.find(each => each.part === state.part || (each.part === 0 && tables.length === 1));
     const rows = table ? this.rows(table, state.index) : null;
     const found = [html("h2", {}, bringers.size > 1 ? "Operands on each device" : "Operand on the device that sent it")];
-    found.push(rows ? this.story(lane, i, spot, rows, bringers) : html("p", {class: "more"}, "Choose an element of the result to see from which devices it came."));
+    found.push(rows ? this.story(lane, i, spot, rows, bringers) : html("p", {class: "more"}, "Select an element of the result to see which devices it came from."));
     const operands = this.operands(bringers, rows), host = html("div", {class: "devices", style: roomFor(operands.map(each => each.value))});
     for (const {device, operand, name, value, time} of operands) {
       const lit = rows ? new Set(rows.filter(row => row.device === device && row.operand === operand).map(row => row.element)) : null;
       host.append(html("div", {class: `dev${isWide(value) ? " wide" : ""}`}, html("button", {type: "button", on: () => go({device, time})}, `${D.labels[device]} `, html("span", {class: "m"}, name)), showValue(value, {lit})));
     }
     found.push(host);
-    if (bringers.size > 16) found.push(html("p", {class: "more"}, `${bringers.size - 16} more devices bring something`));
+    if (bringers.size > 16) found.push(html("p", {class: "more"}, `${bringers.size - 16} more devices contribute`));
     return found;
   },
   // The entries of a row of a table, in which devices, operands and elements stand one after the other.
@@ -47,7 +47,7 @@ const Far = {
       const operand = bringers.has(row.device) ? this.value(row.device, bringers.get(row.device), row.operand) : null, inner = operand && elementsOf(operand.value);
       return `${operand && operand.value ? `${operand.name}${indexOf(row.element, operand.value.d)}` : `element ${row.element}`} of ${D.labels[row.device]}${inner ? ` = ${inner[row.element].text}` : ""}`;
     });
-    line.append(parts.length ? parts.join(", ") : "nobody: where nothing is sent there are zeros", rows.length > 8 ? ` … ${rows.length} elements` : "");
+    line.append(parts.length ? parts.join(", ") : "no device: elements that no device sends are zero", rows.length > 8 ? ` … ${rows.length} elements` : "");
     return line;
   },
 };

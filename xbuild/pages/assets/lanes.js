@@ -241,7 +241,7 @@ const Lanes = {
     if (from > this.first + this.shown) return;
     const x = this.x(Math.max(from, this.first - .5)), wide = Math.max(this.width - 8 - x, 4);
     if (each.ended) { element(svg, "text", {x: x + 3, y: y + 4, style: `font-size:11px;fill:var(--${colour})`}, "■ has ended"); return; }
-    const group = element(svg, "g", {class: "blocked"}), words = each.waits_for ? `waits for ${named(each.waits_for)}` : each.stands_at ? "stands here" : "has not begun";
+    const group = element(svg, "g", {class: "blocked"}), words = each.waits_for ? `waits for ${named(each.waits_for)}` : each.stands_at ? "stopped here" : "has not started";
     element(group, "rect", {x, y: this.row < 44 ? y - 10 : y - 8, width: wide, height: this.row < 44 ? 12 : 16, fill: each.cause ? "url(#hatch)" : "url(#hatch-dim)", opacity: .6});
     element(group, "title", {}, words);
     this.words(group, words, x + 3, y, wide, colour);

@@ -7,7 +7,7 @@ const Side = {
     // The report of a stopped run comes first at the halt of a device, and last while earlier steps are replayed.
     const stands = D.stop || (D.verdict && D.verdict.refused) ? this.stuck || (this.stuck = Stuck.show()) : null, ahead = !D.stop || i < 0 || i === lane.stuck || state.time >= D.end;
     this.stay(i < 0 ? -1 : lane.spots[i]);
-    const fromTop = stands && ahead !== this.ahead, parts = [...(i < 0 ? [html("p", {class: "more"}, `${D.labels[state.device]} has not begun.`)] : this.instruction(lane, i))];
+    const fromTop = stands && ahead !== this.ahead, parts = [...(i < 0 ? [html("p", {class: "more"}, `${D.labels[state.device]} has not started.`)] : this.instruction(lane, i))];
     this.ahead = ahead;
     if (stands) ahead ? parts.unshift(stands) : parts.push(stands);
     if (!stands && D.verdict && D.verdict.kind === "depends") parts.push(this.verdict || (this.verdict = Stuck.report(D.verdict.text, "the verdict in full")));
@@ -33,7 +33,7 @@ const Side = {
     if (spot.p.length) found.push(html("p", {class: "path m"}, this.path(lane, i, spot)));
     const marked = (D.marks[lane.device] || []).filter(each => each[0] === i);
     for (const [, text] of marked) found.push(html("p", {class: "rule bad"}, text));
-    if (i === lane.stuck) found.push(html("p", {class: lane.state.cause ? "rule bad" : "rule"}, `${D.labels[lane.device]} stands here${lane.state.waits_for ? ` and waits for ${named(lane.state.waits_for)}` : ""}`));
+    if (i === lane.stuck) found.push(html("p", {class: lane.state.cause ? "rule bad" : "rule"}, `${D.labels[lane.device]} is here${lane.state.waits_for ? ` and waits for ${named(lane.state.waits_for)}` : ""}`));
     found.push(...Tiles.reasons(spot), this.facts(lane, i, spot));
     const isGlobal = Tiles.isOn(spot), heading = html("h2", {}, isGlobal ? "Global array" : "Result on each device");
     found.push(html("div", {class: "bar"}, heading, isGlobal ? null : html("span", {class: "more"}, this.alike(lane.spots[i], lane.turn(i))), Tiles.switch(spot), html("span", {class: "space"}), html("span", {class: "legend", title: "colours of values"}, html("i", {class: "low"}), "below zero", html("i", {class: "high"}), "above")), ...(isGlobal ? [Tiles.heading(spot), Tiles.show(spot, lane.turn(i), state.index == null ? null : {part: state.part, index: state.index}, lane.spots[i])] : [this.results(lane.spots[i], i)]), ...Tiles.causes(spot));
@@ -57,7 +57,7 @@ const Side = {
   between(lane, i) {
     if (i + 1 >= lane.length) return `${D.labels[lane.device]} has ended; its last instruction was:`;
     const partner = partners.get(`${lane.device}:${i + 1}`);
-    return `${D.labels[lane.device]} waits in ${lane.spot(i + 1).n}${partner ? ` for ${partner.text}` : ""}; before it came to:`;
+    return `${D.labels[lane.device]} waits at ${lane.spot(i + 1).n}${partner ? ` for ${partner.text}` : ""}; before that it ran:`;
   },
   facts(lane, i, spot) {
     const rows = spot.a.map(([name, text]) => [name, html("span", {class: "m"}, text)]);
@@ -88,7 +88,7 @@ const Side = {
     for (const lane of shown) {
       const event = this.counterpart(lane, spot, turn), value = event >= 0 ? lane.value(event) : null, on = lane.device === state.device;
       const name = html("button", {type: "button", on: () => go({device: lane.device, time: event >= 0 ? lane.times[event] : state.time})}, D.labels[lane.device]);
-      const body = event >= 0 && event === lane.stuck ? html("p", {class: `more${lane.state.cause ? " bad" : ""}`}, "stands here, waiting") : event < 0 ? html("p", {class: "more"}, "does not come to it") : lane.times[event] > state.time
+      const body = event >= 0 && event === lane.stuck ? html("p", {class: `more${lane.state.cause ? " bad" : ""}`}, "waits here") : event < 0 ? html("p", {class: "more"}, "never reaches it") : lane.times[event] > state.time
         ? html("p", {class: "more"}, `at step ${lane.times[event]}`) : D.spots[spot].s === "token[]" ? html("p", {class: "more"}, "a token") : showValue(value, {chosen: on ? chosen : null, choose: (index, part = null) => go({device: lane.device, time: lane.times[event], index, part})});
       host.append(html("div", {class: `dev${on ? " on" : ""}${isWide(value) ? " wide" : ""}`}, name, body));
     }
@@ -135,7 +135,7 @@ const Side = {
     const shown = known.length <= MANY ? known : (picked ? known.filter(each => picked[each.n] && picked[each.n].length) : known).slice(0, picked ? MANY : FEW);
     const found = [html("h2", {}, picked && result ? `Where ${spot.n}${indexOf(state.index, result.d)} comes from` : "Operands")];
     if (picked && result) found.push(this.story(lane, spot, shown, picked, result));
-    else if (tables && elementsOf(result)) found.push(html("p", {class: "more"}, "Choose an element of the result to see what it was computed from."));
+    else if (tables && elementsOf(result)) found.push(html("p", {class: "more"}, "Select an element of the result to see what it was computed from."));
     const host = html("div", {class: "devices", style: roomFor(shown.map(({event}) => lane.value(event)))});
     const once = new Set();
     for (const {operand, n, event} of shown) {
@@ -157,7 +157,7 @@ const Side = {
       const few = row.slice(0, 6).map(flat => `${indexOf(flat, value.d)}${inner && row.length <= 6 ? `=${inner[flat].text}` : ""}`).join(" ");
       return `${D.spots[operand].n}${few}${row.length > 6 ? ` … ${row.length} elements` : ""}`;
     }).filter(Boolean);
-    line.append(parts.length ? parts.join(", ") : "no element of an operand");
+    line.append(parts.length ? parts.join(", ") : "no operand element");
     return line;
   },
 };

@@ -1,12 +1,13 @@
-// The report of a stuck or refused program: the graph of waits, the cause and the repair, where each device stands.
+// The report of a stuck or refused program: where each device is, the cause and the fix, the graph of waits.
 const Stuck = {
-  most: 16,
+  first: 4,
+  most: 10,
 
   show() {
     const found = [];
-    if (D.stop) found.push(html("h2", {}, "Who waits for whom"), waits(D.stop.devices));
+    if (D.stop) found.push(html("h2", {}, "Where each device is"), this.stands());
     if (D.reasons.length) found.push(this.reasons());
-    if (D.stop) found.push(html("h2", {}, "Where each device stands"), this.stands());
+    if (D.stop) found.push(html("h2", {}, "Who waits for whom"), waits(D.stop.devices));
     const refused = D.verdict && D.verdict.refused;
     found.push(refused ? this.report(D.verdict.text, "the verdict in full") : this.report(D.stop.text, "the report in full"));
     return html("div", {class: "stuck"}, ...found);
@@ -22,21 +23,22 @@ const Stuck = {
   },
   // The list of devices, causes first; successive devices at the same instruction share an entry.
   stands() {
-    const list = html("ul", {class: "stands"}), all = [...D.stop.devices].sort((a, b) => b.cause - a.cause || a.device - b.device), rows = [];
+    const list = html("ul", {class: "stands"}), further = html("ul", {class: "stands"}), all = [...D.stop.devices].sort((a, b) => b.cause - a.cause || a.device - b.device), rows = [];
     for (const each of all) {
       const last = rows[rows.length - 1], alike = last && all.length > 6 && last[0].cause === each.cause && last[0].stands_at === each.stands_at && last[0].ended === each.ended;
       if (alike) last.push(each); else rows.push([each]);
     }
-    for (const row of rows.slice(0, this.most)) list.append(this.row(row[0], row));
-    if (rows.length > this.most) list.append(html("li", {}, `and ${rows.length - this.most} more`));
-    return list;
+    const folds = rows.length > this.first + 1, shown = folds ? this.first : rows.length;
+    rows.slice(0, this.most).forEach((row, n) => (n < shown ? list : further).append(this.row(row[0], row)));
+    if (rows.length > this.most) further.append(html("li", {}, `... and ${rows.length - this.most} more`));
+    return html("div", {}, list, folds ? html("details", {class: "further"}, html("summary", {}, `${rows.length - shown} further places`), further) : null);
   },
   row(each, alike) {
-    const where = each.ended ? [" has ended"] : each.stands_at ? [" at ", html("b", {class: "m"}, each.stands_at)] : [" has not begun"];
+    const where = each.ended ? [" has ended"] : each.stands_at ? [" at ", html("b", {class: "m"}, each.stands_at)] : [" has not started"];
     const open = html("button", {type: "button", class: "link", on: () => go({device: each.device, time: Math.max(1, lanes[each.device].end)})}, D.labels[each.device]);
     return html("li", {class: each.cause ? "cause" : ""}, html("div", {class: "head"}, html("span", {}, open, ...where), each.source ? html("span", {class: "place m"}, each.source) : null),
       each.waits_for ? html("div", {class: "source"}, `waits for ${named(each.waits_for)}`) : null,
-      alike.length > 1 ? html("div", {class: "source"}, `and ${alike.length - 1} more in the same way, up to ${D.labels[alike[alike.length - 1].device]}`) : null);
+      alike.length > 1 ? html("div", {class: "source"}, `and ${alike.length - 1} more likewise, up to ${D.labels[alike[alike.length - 1].device]}`) : null);
   },
 };
 

@@ -1,4 +1,4 @@
-"""Words that reports and documents use: files of entries by subject, each in sentences with an example."""
+"""Definitions of words that reports and documents use: files of entries by subject, each with an example."""
 
 from __future__ import annotations
 

@@ -1,13 +1,20 @@
-"""The partitioner: a global program and its shardings become one program that every device runs on its parts."""
+"""The partitioner: turns a global program with shardings into the program that each device runs on its parts."""
 
-from . import ops as ops
-from .advice import Advice as Advice
-from .advice import advise as advise
+from . import contraction as contraction
+from . import control_flow as control_flow
+from . import custom_calls as custom_calls
+from . import indexing as indexing
+from . import leaves as leaves
+from . import moving as moving
+from . import reduction as reduction
+from . import windows as windows
+from .explaining import Advice as Advice
+from .explaining import advise as advise
 from .explaining import explain as explain
+from .partitioned import CommunicationCost as CommunicationCost
 from .partitioned import Partitioned as Partitioned
-from .partitioned import joined as joined
-from .parts.holding import Tiling as Tiling
-from .pricing import CommunicationCost as CommunicationCost
+from .partitioned import Tiling as Tiling
+from .partitioned import join_parts as join_parts
+from .partitioned import tiling as tiling
 from .program import partition as partition
 from .reasons import Communication as Communication
-from .tilings import tiling as tiling

@@ -1,36 +1,108 @@
-"""`Propagated`, a program with the sharding of every value, its causes and its conflicts."""
+"""`Propagated`: a program with the sharding of every value, the cause of each, and the conflicts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from shape_inference import AnyShape, TupleShape, leaves, refuse
 
 from ...core.graph import Instruction, Module, Source
 from ...properties.mesh import Mesh
-from ..factors import factor_name
 from ..hlo_text import AnySharding
-from ..placement import Placement
-from ..sharding import Sharding
-from .causes import Cause, CauseKind, CauseStep, Conflict
-from .flow import Flow
-from .nodes import Node
-from .prefixes import Axes
-from .stating import closed
-from .tensors import Step, Tensor, view
-from .values import of_one
+from ..rules import factor_name
+from ..sharding import Placement, Sharding
+from .flow import Flow, FlowNode, of_one
+from .tensors import Axes, ShardingStep, Tensor, close_dimensions, view
+
+__all__ = ["Propagated", "shardings_of", "step_record"]
+
+
+# ----------------------------------------------------------------------------
+# Cause and Conflict: why an array has its sharding, and where shardings conflict
+
+CauseKind: TypeAlias = Literal["stated", "propagated", "whole", "fixed"]
+"""The program states it; it propagated from another array; nothing did; or it is not on axes of the mesh."""
+
+
+@frozen
+class CauseStep:
+    """A dimension of an array whose axes grew from `before` to `axes`, which dimension `source_dim` of `source` has.
+
+    They grew by the rule of the instruction `at` (`what` is its opcode, or loop, branch, barrier, result). `priority`
+    is the user's, `level` that of op priorities (0 to 4), `strategy` basic or aggressive.
+    """
+
+    dim: int
+    before: Axes
+    axes: Axes
+    source: str
+    source_dim: int
+    at: str
+    what: str
+    rule: str
+    priority: int
+    level: int
+    strategy: str
+    where: Source | None
+
+
+@frozen
+class Cause:
+    """Why a value has its sharding: its kind, the steps that led to it, and the value's line."""
+
+    value: str
+    kind: CauseKind
+    steps: tuple[CauseStep, ...]
+    where: Source | None
+
+    @property
+    def source(self) -> str | None:
+        """The value from which the last step came."""
+        return self.steps[-1].source if self.steps else None
+
+
+@frozen
+class Conflict:
+    """An instruction whose arrays split a factor differently, or two factors by one axis, so that it needs a reshard.
+
+    `factor` is the name of the factor in `rule`, `axes` the values with the axes that each has along it.
+    """
+
+    at: str
+    what: str
+    rule: str
+    factor: str
+    axes: tuple[tuple[str, Axes], ...]
+    where: Source | None
+
+    def sentence(self) -> str:
+        """The conflict in words."""
+        if len({axes for _, axes in self.axes}) == 1:
+            axes = ", ".join(axis.name for axis in self.axes[0][1])
+            names = ", ".join(f"%{name}" for name, _ in self.axes)
+            return f"{self.what} %{self.at} has two factors sharded along {axes}; one is {self.factor}, of {names}"
+        ways = ", ".join(f"{_describe(axes)} in %{name}" for name, axes in self.axes)
+        return f"{self.what} %{self.at} has factor {self.factor} in several shardings: {ways}"
+
+
+def _describe(axes: Axes) -> str:
+    return f"along {', '.join(axis.name for axis in axes)}" if axes else "not sharded"
+
+
+# ----------------------------------------------------------------------------
+# Propagated: a program with the sharding of every value, its causes and its conflicts
 
 
 @define(eq=False, repr=False, slots=False)
 class Propagated:
-    """A program in which every array has a closed sharding, and why.
+    """A program in which every array has a closed sharding, with the reasons.
 
-    `module` carries the shardings as annotations; a computation that was called several times has a copy for each call.
-    `strategy` is the one by which they were found, `shardy` or `dialect`.
+    `module` has the shardings as annotations; a computation with several calls has a copy for each. `strategy` is the
+    one by which they were propagated, `shardy` or `dialect`.
     """
 
     module: Module
@@ -41,7 +113,7 @@ class Propagated:
 
     @property
     def given(self) -> Module:
-        """The program with the shardings that it states alone; each call has a copy of what it calls."""
+        """The program with only the shardings that it states; each call has its own copy of its callee."""
         return self._flow.module
 
     @cached_property
@@ -73,12 +145,12 @@ class Propagated:
         instruction = self._find(name)
         count = len(self._tensors(instruction))
         if not 0 <= leaf < count:
-            refuse("undefined_name", f"{name} has {count} leaves, and {leaf} is none of them")
+            refuse("undefined_name", f"{name} has {count} leaves, got leaf {leaf}")
         return self.cause_of(instruction, leaf)
 
     def cause_of(self, instruction: Instruction, leaf: int = 0) -> Cause:
-        """Why an instruction of the program that was given has its sharding."""
-        return _cause(instruction.name, self._tensors(instruction)[leaf], instruction)
+        """Why an instruction of the `given` program has its sharding."""
+        return _make_cause(instruction.name, self._tensors(instruction)[leaf], instruction)
 
     @cached_property
     def stated(self) -> frozenset[str]:
@@ -100,14 +172,12 @@ class Propagated:
         return list(leaves(self._find(name).shape))[leaf]
 
     def chains(self, name: str, leaf: int = 0) -> tuple[Chain, ...]:
-        """For each dimension of a value that is cut: its number, axes, the steps back, the value that states it, and
-        the line of that value.
-        """
+        """For each sharded dimension: its number, axes, the steps back, and the value that states it with its line."""
         tensor = self._tensors(self._find(name))[leaf]
-        return tuple(_chain(tensor, dim) for dim, axes in enumerate(tensor.axes) if axes)
+        return tuple(_trace_back(tensor, dim) for dim, axes in enumerate(tensor.axes) if axes)
 
     def instructions(self) -> Iterator[Instruction]:
-        """The instructions that have a sharding, as the program had them, callers before what they call."""
+        """The instructions of the `given` program that have a sharding, callers before callees."""
         return (instruction for _, instruction in self.homes())
 
     def homes(self) -> Iterator[tuple[str, Instruction]]:
@@ -117,25 +187,25 @@ class Propagated:
 
     @cached_property
     def conflicts(self) -> tuple[Conflict, ...]:
-        """Where the arrays of an instruction do not fit each other, in the order of the program."""
-        return tuple(each for node in self._flow.nodes for each in _conflicts(node))
+        """The instructions whose arrays have conflicting shardings, in the order of the program."""
+        return tuple(each for node in self._flow.nodes for each in _find_conflicts(node))
 
     def __repr__(self) -> str:
         return f"Propagated({self.module.name}, {self.mesh}, {len(self.shardings)} values)"
 
 
 def shardings_of(flow: Flow, mesh: Mesh) -> dict[Instruction, AnySharding]:
-    """The sharding that each instruction of a flow has come to."""
+    """The propagated sharding of each instruction of a flow."""
     found: dict[Instruction, AnySharding] = {}
     for instruction in flow.leaves:
         tensors = flow.tensors_of(instruction)
         if instruction is flow.module.entry.root and flow.results:
             tensors = tuple(flow.results)
-        each = tuple(closed(tensor, mesh) for tensor in tensors)
+        each = tuple(close_dimensions(tensor, mesh) for tensor in tensors)
         if isinstance(instruction.shape, TupleShape):
             found[instruction] = each
         elif each and not _is_token(instruction):
-            found[instruction] = _of_copies(flow, instruction, mesh) or each[0]
+            found[instruction] = _sharding_of_copies(flow, instruction, mesh) or each[0]
     return found
 
 
@@ -143,13 +213,13 @@ def _is_token(instruction: Instruction) -> bool:
     return not hasattr(next(iter(leaves(instruction.shape))), "dims")
 
 
-def _of_copies(flow: Flow, instruction: Instruction, mesh: Mesh) -> Sharding | Placement | None:
-    """The sharding of a constant with a copy for each use: what all copies agree on."""
-    copies = {closed(of_one(each), mesh) for each in flow.copies.get(instruction, ())}
+def _sharding_of_copies(flow: Flow, instruction: Instruction, mesh: Mesh) -> Sharding | Placement | None:
+    """The sharding of a constant that has a copy for each use, if all copies agree."""
+    copies = {close_dimensions(of_one(each), mesh) for each in flow.copies.get(instruction, ())}
     return copies.pop() if len(copies) == 1 else None
 
 
-def _cause(name: str, tensor: Tensor, instruction: Instruction) -> Cause:
+def _make_cause(name: str, tensor: Tensor, instruction: Instruction) -> Cause:
     kind: CauseKind = "whole"
     if tensor.is_fixed:
         kind = "fixed"
@@ -160,8 +230,8 @@ def _cause(name: str, tensor: Tensor, instruction: Instruction) -> Cause:
     return Cause(name, kind, tuple(map(step_record, tensor.steps)), instruction.source)
 
 
-def step_record(step: Step) -> CauseStep:
-    """A step as a record of names."""
+def step_record(step: ShardingStep) -> CauseStep:
+    """A step as a record with names."""
     node, turn = step.node, step.turn
     return CauseStep(
         step.dim, step.before, step.after, step.source.names[0][0].name, step.source_dim, node.instruction.name,
@@ -172,8 +242,8 @@ def step_record(step: Step) -> CauseStep:
 Chain: TypeAlias = "tuple[int, Axes, tuple[CauseStep, ...], str, Source | None]"
 
 
-def _chain(tensor: Tensor, dim: int) -> Chain:
-    """The steps by which a dimension came to be cut as it is, the last one first."""
+def _trace_back(tensor: Tensor, dim: int) -> Chain:
+    """The steps by which a dimension got its axes, the last one first."""
     found: list[CauseStep] = []
     axes, own, before = tensor.axes[dim], dim, float("inf")
     while True:
@@ -185,8 +255,8 @@ def _chain(tensor: Tensor, dim: int) -> Chain:
         tensor, own, before = steps[-1].source, steps[-1].source_dim, steps[-1].number
 
 
-def _conflicts(node: Node) -> Iterator[Conflict]:
-    """The factors of a node along which its arrays differ, or whose axes another factor of the node has, too."""
+def _find_conflicts(node: FlowNode) -> Iterator[Conflict]:
+    """The factors of a node that its arrays split differently, or whose axes also split another factor."""
     if not any(tensor.is_cut for tensor in node.tensors):
         return
     views = [view(t, dims, node.rule.factors) for t, dims in zip(node.tensors, node.maps, strict=True)]
@@ -198,6 +268,3 @@ def _conflicts(node: Node) -> Iterator[Conflict]:
             names = tuple((node.tensors[n].names[0][0].name, axes) for n, axes in found)
             own = node.instruction
             yield Conflict(own.name, node.what, str(node.rule), factor_name(factor), names, own.source)
-
-
-__all__ = ["Propagated", "shardings_of", "step_record"]

@@ -1,14 +1,11 @@
-"""Rules of operations that become one op of HLO or a few, in a file for each family of ops."""
+"""Reading rules of StableHLO: what each operation of MLIR becomes, as HLO ops or as a call of a computation."""
 
-from . import asynchronous as asynchronous
-from . import chlo as chlo
-from . import collectives as collectives
-from . import contraction as contraction
+from . import arrays as arrays
 from . import control_flow as control_flow
-from . import elementwise as elementwise
-from . import grid_indices as grid_indices
-from . import grids as grids
-from . import reduction as reduction
-from . import shaping as shaping
-from . import shardy as shardy
-from . import transfer as transfer
+from . import devices as devices
+from . import shard_dialects as shard_dialects
+
+# These wrap rules of the modules above; quantized wraps all of them.
+from . import functions as functions  # isort: skip
+from . import dynamic as dynamic  # isort: skip
+from . import quantized as quantized  # isort: skip

@@ -1,4 +1,4 @@
-"""The table of rules that turn operations of any dialect into instructions."""
+"""The table of rules that turn operations into instructions, and the decorators that fill it."""
 
 from __future__ import annotations
 
@@ -10,68 +10,69 @@ from ...core.graph import Instruction
 from ...core.hooks import Hook
 
 if TYPE_CHECKING:
-    from .operation import Reading
+    from .operation import OperationReading
 
 Results: TypeAlias = "Instruction | tuple[Instruction, ...] | None"
-Rule: TypeAlias = "Callable[[Reading], Results]"
+Rule: TypeAlias = "Callable[[OperationReading], Results]"
 
 RULES: dict[str, Rule] = {}
-"""The rule of each operation, by its name with the dialect."""
+"""The rule of each operation, by name with dialect."""
 
-all_rules: Hook[[], None] = Hook("enters the rules of all operations")
-"""Enters the rules of packages above into the table."""
+enter_all_rules: Hook[[], None] = Hook("enters the rules of all operations")
+"""Enters the rules of higher packages into the table."""
 
-sized_reader: Hook[[Any, str, str | None, Any, Mapping[str, int]], Any] = Hook("reads a program for given sizes")
-"""A reader of a tree with open dimensions, for sizes by name."""
+make_sized_reader: Hook[[Any, str, str | None, Any, Mapping[str, int]], Any] = Hook("reads a program for given sizes")
+"""Makes the reader of a tree with unknown dimensions, for sizes by name."""
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """A decorator that enters a function as the rule of the operations of these names.
+    """A decorator that enters a function as the rule of these operations.
 
-    A rule is given the operation under reading (`Reading`): its operands as instructions, its attributes by what they
-    are wanted to be, and functions that record instructions. It gives the instruction that the result is, a tuple of
-    them where there are several results, None where there is none. What it gives is compared with the types that are
-    written; attributes without a point in their name that it does not ask for are refused as unknown. A rule raises
-    Fault through `fail` of what it is given, or lets errors of recording pass.
+    A rule receives an `OperationReading`: the operands as instructions, attributes by expected type, and methods that
+    record instructions. It returns the instruction of the result, a tuple of instructions for several results, or None
+    for no result. The reader compares the results with the types in the text, and keeps attributes that the rule did
+    not read as frontend attributes. A rule raises Fault through `fail`; errors of recording become faults.
 
-    Where a rule records one instruction of all operands in their order, operations written alike are read by what was
-    recorded first, without the rule: it must depend on nothing but the form of the operation and the operands' shapes.
+    If a rule records one instruction on all operands in order, later operations of the same form are recorded without
+    it. So the result of a rule must depend only on the form of the operation and on the shapes of its operands.
 
-    An operation has one rule: ValueError where a name has one already (`around` puts a rule in its place).
+    Raises ValueError if an operation has a rule already; `wrap_rule` replaces one.
     """
 
     def enter(function: Rule) -> Rule:
         for name in names:
             if name in RULES:
-                raise ValueError(f"{name} has a rule already, {RULES[name].__module__}.{RULES[name].__name__}")
+                raise ValueError(f"{name} already has the rule {RULES[name].__module__}.{RULES[name].__name__}")
             RULES[name] = function
         return function
 
     return enter
 
 
-def around(*names: str) -> Callable[[Callable[[Reading, Rule], Results]], Callable[[Reading, Rule], Results]]:
-    """A decorator that puts a function in the place of the rules of these operations; it is given the rule it replaces.
+def wrap_rule(
+    *names: str,
+) -> Callable[[Callable[[OperationReading, Rule], Results]], Callable[[OperationReading, Rule], Results]]:
+    """A decorator that replaces the rules of these operations by a function, which receives the replaced rule.
 
-    KeyError where a name has no rule yet.
+    Raises KeyError if a name has no rule yet.
     """
 
-    def enter(function: Callable[[Reading, Rule], Results]) -> Callable[[Reading, Rule], Results]:
+    def enter(function: Callable[[OperationReading, Rule], Results]) -> Callable[[OperationReading, Rule], Results]:
         for name in names:
-            RULES[name] = _around(function, RULES[name])
+            RULES[name] = _wrap(function, RULES[name])
         return function
 
     return enter
 
 
-def _around(function: Callable[[Reading, Rule], Results], earlier: Rule) -> Rule:
+def _wrap(function: Callable[[OperationReading, Rule], Results], earlier: Rule) -> Rule:
     @wraps(function)
-    def outer(op: Reading) -> Results:
+    def outer(op: OperationReading) -> Results:
         return function(op, earlier)
 
     return outer
 
 
-def both(*names: str) -> tuple[str, ...]:
-    """The names with the dialects that have these ops: stablehlo, and mhlo before it."""
+def hlo_names(*names: str) -> tuple[str, ...]:
+    """Names of ops in stablehlo and in mhlo, its predecessor."""
     return tuple(f"{dialect}.{name}" for dialect in ("stablehlo", "mhlo") for name in names)

@@ -1,1 +1,1 @@
-"""The grammar of MLIR text, as far as StableHLO programs use it: from text to plain trees of operations."""
+"""The grammar of MLIR text as StableHLO programs use it: parses text into plain trees of operations."""

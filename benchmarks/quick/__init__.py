@@ -1,0 +1,1 @@
+"""The guard against slowdowns: this tree against the commit in `benchmarks/baseline`; `python -m benchmarks.quick`."""

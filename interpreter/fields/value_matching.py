@@ -1,0 +1,236 @@
+"""Matching of values of two programs, and the first instruction from which on no value has a match."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from attrs import define, field, frozen
+
+from shape_inference import Dims
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Computation, Instruction
+from xbuild.core.op import opcodes
+from xbuild.properties.effects import LOOPS, MEETS, PLAIN_CALLS, STRUCTURE
+from xbuild.properties.order import needed_by, users_of
+
+from ..compiler.lines import Path
+from .rules.functions import random_words
+from .rules.places import mixed
+
+# ----------------------------------------------------------------------------
+# The instruction of the other program from which on no value is one of the first program.
+
+_FOLLOWED = MEETS | {"copy"}
+_GIVEN = (STRUCTURE - {"constant"}) | opcodes(lambda op: op.calls in ("once", "branch", "loop"))
+"""Ops whose values come from other instructions, or from the computations that they call."""
+
+
+def needed_instructions(entry: Computation) -> set[Instruction]:
+    """The instructions on which the results depend, in all computations that are called."""
+    return needed_by([entry.root], lambda each: (*each.operands, *(called.root for called in each.called)))
+
+
+@define(eq=False)
+class Suspects:
+    """The instructions of a program that lead to values known to be correct.
+
+    `right` are the instructions whose values the other program has.
+    """
+
+    right: set[Instruction]
+    leading: set[Instruction] = field(factory=set)
+    users: dict[Instruction, Sequence[Instruction]] = field(factory=dict)
+    _entered: set[tuple[Computation, bool]] = field(factory=set, init=False)
+
+    def enter(self, computation: Computation, leads: bool = False) -> None:
+        """Mark what leads to a right value; `leads`: whether the result of the computation does."""
+        if (computation, leads) in self._entered:
+            return
+        self._entered.add((computation, leads))
+        users = users_of(computation)
+        self.users.update(users)
+        for instruction in reversed(computation.instructions):
+            after = users.get(instruction, ())
+            is_root = leads and instruction is computation.root
+            if is_root or instruction in self.right or any(user in self.leading for user in after):
+                self.leading.add(instruction)
+            for called in instruction.called:
+                # of the many values that a loop carries some may be right, which says nothing of others
+                self.enter(called, instruction in self.leading and instruction.opcode not in LOOPS)
+
+    def first(self, order: Iterable[Instruction], among: set[Instruction]) -> Instruction | None:
+        """The first instruction in an order that leads nowhere, of operands that do; after it, a collective of it."""
+        for instruction in order:
+            if instruction in among and self._is_suspect(instruction):
+                return self._last(instruction, among)
+        return None
+
+    def _is_suspect(self, instruction: Instruction) -> bool:
+        if instruction in self.leading or instruction.opcode in _GIVEN:
+            return False
+        return all(operand in self.leading or operand.opcode == "parameter" for operand in instruction.operands)
+
+    def _last(self, instruction: Instruction, among: set[Instruction]) -> Instruction:
+        while True:
+            after = [user for user in self.users.get(instruction, ()) if user in among]
+            if len(after) != 1 or after[0].opcode not in _FOLLOWED or after[0] in self.leading:
+                return instruction
+            instruction = after[0]
+
+
+# ----------------------------------------------------------------------------
+# Which values of two programs are the same: whole, or as tiles on the devices; and the first one that has no equal.
+
+Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+"""The ids of the instructions of a call path, and the trips of its loops."""
+
+MOST_BYTES = 1 << 29
+"""How many bytes of values are kept of a program; later values are left out."""
+
+
+@frozen(eq=False)
+class ObservedValue:
+    """A value that devices have computed at one place of a program."""
+
+    path: Path
+    trips: tuple[int, ...]
+    values: dict[int, Array] = field(factory=dict)
+    digests: dict[int, int] = field(factory=dict)
+
+    def digest(self, device: int) -> int:
+        """The number for the array of a device."""
+        if device not in self.digests:
+            self.digests[device] = digest(self.values[device])
+        return self.digests[device]
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.path[-1].instruction
+
+
+@define(eq=False)
+class ValueRecorder:
+    """The array values of a run, in the order in which the first device computes them."""
+
+    kept: dict[Key, ObservedValue] = field(factory=dict)
+    bytes: int = 0
+
+    def observe(self, device: int, path: Path, trips: tuple[int, ...], value: Any) -> None:
+        """Keep a value that is an array."""
+        if not isinstance(value, np.ndarray | np.generic) or self.bytes > MOST_BYTES:
+            return
+        array = np.asarray(value)
+        self.bytes += array.nbytes
+        key = tuple(id(place.instruction) for place in path), trips
+        if key not in self.kept:
+            self.kept[key] = ObservedValue(path, trips)
+        self.kept[key].values[device] = array
+
+    def by_name(self) -> dict[str, ObservedValue]:
+        """The first value of each name, in order."""
+        found: dict[str, ObservedValue] = {}
+        for value in self.kept.values():
+            found.setdefault(value.instruction.name, value)
+        return found
+
+
+def key_of(kept: ObservedValue, operand: Instruction) -> Key:
+    """The key of an operand of a kept value."""
+    return (*(id(place.instruction) for place in kept.path[:-1]), id(operand)), kept.trips
+
+
+def digest(value: Array) -> int:
+    """A number for an array, in which each element counts at its place."""
+    return int(_digests(value, value.shape).reshape(-1)[0]) if value.size else 0
+
+
+def _digests(value: Array, tile: Dims) -> Array:
+    """The digest of each tile of an array."""
+    words = random_words("element", value)
+    grid = [n // t for n, t in zip(value.shape, tile, strict=True)]
+    split = words.reshape([extent for pair in zip(grid, tile, strict=True) for extent in pair])
+    rank = len(tile)
+    rows = split.transpose([*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]).reshape(prod(grid), prod(tile))
+    at = mixed(np.arange(rows.shape[1], dtype=np.uint64), 13)
+    return np.asarray(np.bitwise_xor.reduce(mixed(rows ^ at, 14), 1) ^ np.uint64(hash(tile) % 2**64))
+
+
+@define(eq=False)
+class ValueMatching:
+    """Values of one program found in another: the keys of each value there, in full or in tiles that cover it."""
+
+    one: ValueRecorder
+    other: ValueRecorder
+    found: dict[Key, list[Key]] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        by_digest, tiles = self._index()
+        for key, kept in self.one.kept.items():
+            self.found[key] = [*self._places(kept, by_digest, tiles)]
+
+    def _index(self) -> tuple[dict[int, list[Key]], dict[int, set[Dims]]]:
+        """The values of the other program by the digest on their first device, and the shapes of each rank."""
+        by_digest: dict[int, list[Key]] = defaultdict(list)
+        tiles: dict[int, set[Dims]] = defaultdict(set)
+        for key, kept in self.other.kept.items():
+            first = kept.values[min(kept.values)]
+            by_digest[kept.digest(min(kept.values))].append(key)
+            tiles[first.ndim].add(first.shape)
+        return by_digest, tiles
+
+    def _places(
+        self, kept: ObservedValue, by_digest: Mapping[int, list[Key]], tiles: Mapping[int, set[Dims]]
+    ) -> Iterator[Key]:
+        value = kept.values[min(kept.values)]
+        if not value.size:
+            return
+        for tile in tiles.get(value.ndim, ()):
+            if any(not t or n % t for n, t in zip(value.shape, tile, strict=True)):
+                continue
+            digests = _digests(value, tile)
+            wanted = set(digests.tolist())
+            for each in dict.fromkeys(digests.tolist()):
+                for key in by_digest.get(each, ()):
+                    if self._holds(self.other.kept[key], wanted):
+                        yield key
+
+    @staticmethod
+    def _holds(kept: ObservedValue, wanted: set[int]) -> bool:
+        """Whether all devices have tiles of the value, and all tiles are on devices."""
+        return {kept.digest(device) for device in kept.values} == wanted
+
+    def first_unmatched(self, entry: Computation) -> Instruction | None:
+        """The first value that the results need and the other program lacks, though it has all its operands."""
+        wanted = needed_instructions(entry)
+        for key, kept in self.one.kept.items():
+            instruction = kept.instruction
+            if self.found[key] or instruction.opcode in _PASSING or instruction not in wanted:
+                continue
+            if instruction.operands and all(self.found.get(key_of(kept, operand)) for operand in instruction.operands):
+                return instruction
+        return None
+
+    def first_suspect(self, entry: Computation) -> Instruction | None:
+        """The instruction of the other program from which on no value is one of this program."""
+        suspects = Suspects({self.other.kept[key].instruction for keys in self.found.values() for key in keys})
+        suspects.enter(entry)
+        order = dict.fromkeys(kept.instruction for kept in self.other.kept.values())
+        return suspects.first(order, needed_instructions(entry))
+
+
+_PASSING = STRUCTURE | PLAIN_CALLS | frozenset({"while", "conditional", "copy", "opt_barrier"})
+"""Ops whose value is that of another instruction, which is reported instead."""
+
+
+def first_difference(expected: Sequence[Array], given: Sequence[Array]) -> tuple[int, Dims] | None:
+    """The first device, and the place there, at which two lists of arrays differ."""
+    for device, (left, right) in enumerate(zip(expected, given, strict=True)):
+        differs = np.asarray(left != right)
+        if differs.any():
+            place = np.unravel_index(int(np.argmax(differs)), differs.shape)
+            return device, tuple(map(int, place))
+    return None

@@ -1,0 +1,181 @@
+"""The guard on texts: modes, what it prints and writes, and that it fails open."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import xbuild as xb
+from xbuild import guard
+from xbuild.guard import folder, programs
+from xbuild.guard.compilation import DeviceId
+from xbuild.process.limits import within
+
+OK = """HloModule jit_ok, is_scheduled=true, num_partitions=2
+add { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT c = f32[] add(a, b) }
+ENTRY e { x = f32[4] parameter(0)
+ ROOT r = f32[4] all-reduce(x), replica_groups={{0,1}}, channel_id=1, use_global_device_ids=true, to_apply=add }
+"""
+STUCK = """HloModule jit_stuck, is_scheduled=true, num_partitions=2
+add { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT c = f32[] add(a, b) }
+here { x = f32[4] parameter(0)
+ ROOT r = f32[4] all-reduce(x), replica_groups={{0,1}}, channel_id=1, use_global_device_ids=true, to_apply=add }
+there { x = f32[4] parameter(0)
+ ROOT r = f32[4] copy(x) }
+ENTRY e { x = f32[4] parameter(0)
+ i = u32[] partition-id()
+ z = u32[] constant(0)
+ p = pred[] compare(i, z), direction=EQ
+ ROOT c = f32[4] conditional(p, x, x), true_computation=here, false_computation=there }
+"""
+DEVICES = (DeviceId(0, 0), DeviceId(1, 0))
+
+
+def test_a_program_that_would_hang_is_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+    with guard.active() as active:
+        guard.see("jit_ok", OK, DEVICES)
+        with pytest.raises(guard.ProgramRefused, match="never") as refused:
+            guard.see("jit_stuck", STUCK, DEVICES)
+    assert refused.value.code == 1
+    assert [each.kind for each in active.programs] == ["ok", "deadlock"]
+    said = capsys.readouterr().err
+    assert "xbuild guard: jit_stuck is refused; stopped before it ran\ndeadlock: device 1 never" in said
+    assert "xbuild guard: 2 programs checked in" in said
+    assert said.rstrip().endswith("s, 1 refused")
+
+
+def test_a_refused_program_runs_in_mode_warn(capsys: pytest.CaptureFixture[str]) -> None:
+    with guard.active("warn"):
+        guard.see("jit_stuck", STUCK, DEVICES)
+    assert "jit_stuck is refused; it runs nevertheless\ndeadlock: " in capsys.readouterr().err
+
+
+def test_a_report_has_a_page_the_texts_and_the_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):  # the second replaces what the first wrote
+        with guard.active("report", tmp_path / "out"):
+            for name, text in (("jit_ok", OK), ("jit_stuck", STUCK), ("jit_ok", OK), ("<odd>/../name", "no HLO")):
+                guard.see(name, text, DEVICES)
+    assert f"wrote {tmp_path / 'out' / 'index.html'}" in capsys.readouterr().err
+    facts = json.loads((tmp_path / "out" / "index.json").read_text())
+    rows = facts["programs"]
+    assert [each["verdict"] for each in rows] == ["ok", "deadlock", "ok", "unread"]
+    assert [each["refused"] for each in rows] == [False, True, False, False]
+    assert [each["order"] for each in rows] == [1, 2, 3, 4]
+    assert rows[0]["devices"] == [0, 1]
+    assert rows[0]["collectives"] == 1
+    assert rows[1]["problem"].startswith("deadlock: device 1 never")
+    assert rows[2]["text"] == "process_0/jit_ok.2.hlo.gz"
+    for row in rows:
+        text = gzip.decompress((tmp_path / "out" / row["text"]).read_bytes()).decode()
+        assert text in (OK, STUCK, "no HLO")
+        if "page" in row:
+            assert "<svg" in (tmp_path / "out" / row["page"]).read_text()
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "Content-Security-Policy" in page
+    assert "&lt;odd&gt;" in page
+    assert "<odd>" not in page
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == ["index.html", "index.json", "process_0"]
+
+
+def test_a_folder_of_the_user_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (kept := tmp_path / "out" / "process_0" / "mine").mkdir(parents=True)
+    with guard.active("report", tmp_path / "out"):
+        guard.see("jit_ok", OK, DEVICES)
+    assert kept.is_dir()
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_program_that_cannot_be_read_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    with guard.active() as active:
+        guard.see("jit_new", "HloModule m\nENTRY e { ROOT x = f32[2] frobnicate() }", ())
+    (program,) = active.programs
+    assert program.verdict is None
+    assert "frobnicate" in program.problem
+    said = capsys.readouterr().err
+    assert "jit_new runs without a verdict: " in said
+    assert "none refused, 1 without a verdict" in said
+
+
+def test_a_fault_of_the_check_lets_the_program_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> None:
+        raise KeyError("inside")
+
+    monkeypatch.setattr(programs, "check", fail)
+    with guard.active() as active:
+        guard.see("jit_ok", OK, DEVICES)
+    assert active.programs[0].problem == "KeyError('inside')"
+    assert "runs without a verdict" in capsys.readouterr().err
+
+
+def test_a_check_that_takes_too_long_lets_the_program_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f" t{n} = f32[4] all-reduce(t{n - 1}), replica_groups={{{{0,1}}}}, to_apply=add" for n in range(1, 3000)]
+    text = OK.replace(
+        " x = f32[4] parameter(0)\n ROOT r", " t0 = f32[4] parameter(0)\n" + "\n".join(lines) + "\n ROOT r"
+    )
+    monkeypatch.setattr(programs, "SECONDS", 0.001)
+    begin = time.monotonic()
+    with guard.active() as active:
+        guard.see("jit_long", text.replace("all-reduce(x)", "all-reduce(t2999)"), DEVICES)
+    assert active.programs[0].problem == "the guard stopped after 0.001 s"
+    assert time.monotonic() - begin < 5
+
+
+def test_what_is_wrong_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with guard.active():
+        for _ in range(3):
+            guard.see("jit_twice", "no HLO", ())
+    assert capsys.readouterr().err.count("runs without a verdict") == 1
+
+
+def test_guards_nest(capsys: pytest.CaptureFixture[str]) -> None:
+    outer = guard.install("warn")
+    try:
+        with guard.active("stop") as inner:
+            guard.see("jit_ok", OK, DEVICES)
+        guard.see("jit_stuck", STUCK, DEVICES)
+    finally:
+        guard.uninstall()
+    assert [each.name for each in inner.programs] == ["jit_ok"]
+    assert [each.name for each in outer.programs] == ["jit_stuck"]
+    guard.see("jit_stuck", STUCK, DEVICES)  # without a guard nothing is checked
+    assert len(outer.programs) == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "place", "message"),
+    [("halt", None, "none of stop, warn, report"), ("warn", "out", "a folder is written in mode 'report'")],
+)
+def test_bad_arguments_are_refused(mode: str, place: str | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        guard.install(mode, place)
+    assert guard._current is None
+
+
+def test_the_guard_is_a_module_of_xbuild() -> None:
+    assert xb.guard is guard
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes as POSIX has them")
+def test_a_report_neither_waits_for_nor_replaces_what_is_not_its_own(tmp_path: Path) -> None:
+    facts = tmp_path / "process_0" / "index.json"
+    facts.parent.mkdir()
+    os.mkfifo(facts)
+    with pytest.raises(FileExistsError), within(10):
+        folder.write_folder(programs.Guard("report"), tmp_path)
+    facts.unlink()
+    facts.write_text("[" * 100_000)
+    with pytest.raises(FileExistsError):
+        folder.write_folder(programs.Guard("report"), tmp_path)
+    facts.write_text('{"written_by": "xbuild guard"}')
+    assert folder.write_folder(programs.Guard("report"), tmp_path).read_text().startswith("<!doctype html>")

@@ -1,0 +1,19 @@
+"""With the JAX that is installed, whichever it is, each program gets the verdict that it is listed with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.oracle
+
+
+@pytest.mark.slow
+def test_verdicts_are_those_of_every_other_jax() -> None:
+    pytest.importorskip("jax")
+    command = [sys.executable, "-m", "tests.jax_versions.programs"]
+    child = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert child.returncode == 0, f"{child.stdout}\n{child.stderr[-2000:]}"
+    assert "0 failed" in child.stdout

@@ -1,1 +1,0 @@
-"""Texts of answers to questions about a trace."""

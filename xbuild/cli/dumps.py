@@ -1,0 +1,185 @@
+"""`xbuild check` on dump folders: a line for each module, and whether the processes of a job compiled the same."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+from attrs import frozen
+
+import xbuild
+from shape_inference import XbuildError
+from shape_inference.escaping import in_line
+
+from ..core.graph import Module
+from ..files import targets as target_files
+from ..files.dumps import DumpedModule, Stage
+from ..sharding.unpartitioned import annotated_devices, is_per_device_in_part
+from ..stablehlo.reading.either import is_mlir
+from .group import REFUSED, counts_given, module_of
+from .options import PARTITION, partition_target
+from .outputs import say, say_styled, styled
+
+_COLOURS = {"ok": "green", "depends": "yellow"}
+
+
+@frozen
+class CheckedText:
+    """A text of a module of a dump: the program and the verdict, or the sentence why none was read.
+
+    A program of which a part is for each device has no verdict before it is partitioned.
+    """
+
+    folder: str
+    module: DumpedModule
+    stage: Stage
+    program: Module | None
+    verdict: xbuild.Verdict | None
+    problem: str = ""
+
+    @property
+    def target(self) -> str:
+        return f"{self.folder}#{self.module.key}"
+
+
+def check_dumps(folders: Sequence[str], send_buffers: float, strict: bool, all_stages: bool) -> int:
+    """Print a line for each module of these dumps, then what differs between processes; the result is the exit code."""
+    stage = click.get_current_context().meta.get("xbuild.stage") or ""
+    dumps = {folder: target_files.modules_in_folder(folder) for folder in folders}
+    checked: list[CheckedText] = []
+    for folder, modules in dumps.items():
+        texts = [(module, each) for module in modules for each in _stages(module, stage, all_stages)]
+        if not texts:
+            names = [*dict.fromkeys(each.name for module in modules for each in module.stages)]
+            raise click.UsageError(
+                f"no module of {folder} has a stage {stage!r}; they have {target_files.shortened(names)}"
+            )
+        if len(folders) > 1:
+            say(f"{folder}: {_count(len(modules))}")
+        width = max(len(_label(module, each, all_stages)) for module, each in texts)
+        for module, each in texts:
+            result = _check(folder, module, each, send_buffers)
+            checked.append(result)
+            _say_line(_label(module, each, all_stages).ljust(width), result)
+    codes = [_code(each, strict) for each in checked]
+    _say_notices(checked)
+    return max([*codes, *([] if all_stages else _compare_processes(checked))])
+
+
+def _stages(module: DumpedModule, stage: str, all_stages: bool) -> list[Stage]:
+    if all_stages:
+        return module.stages
+    found = module.stage(stage)
+    return [] if found is None else [found]
+
+
+def _label(module: DumpedModule, stage: Stage, all_stages: bool) -> str:
+    if not all_stages:
+        return in_line(module.key)
+    return in_line(f"{module.key}  {stage.pipeline}{': ' if stage.pipeline else ''}{stage.name}")
+
+
+def _check(folder: str, module: DumpedModule, stage: Stage, send_buffers: float) -> CheckedText:
+    try:
+        program = module_of(target_files.load(str(stage.path), **counts_given()))
+        assert isinstance(program, Module)
+        if click.get_current_context().meta.get(PARTITION) and annotated_devices(program):
+            program = partition_target(program)
+        verdict = xbuild.check(program, send_buffers=send_buffers)
+        if verdict.refused and is_per_device_in_part(program):
+            return CheckedText(folder, module, stage, program, None)
+        return CheckedText(folder, module, stage, program, verdict)
+    except (target_files.TargetError, XbuildError) as error:
+        return CheckedText(folder, module, stage, None, None, str(error).partition("\n")[0])
+
+
+def _code(checked: CheckedText, strict: bool) -> int:
+    verdict = checked.verdict
+    if verdict is None:
+        return REFUSED if checked.problem else 0
+    return REFUSED if verdict.refused or (strict and verdict.kind == "depends") else 0
+
+
+def _say_line(label: str, checked: CheckedText) -> None:
+    if checked.program is not None and checked.verdict is None:
+        devices = annotated_devices(checked.program)
+        say_styled(f"{label}  ", styled(f"not partitioned yet: annotated for {devices} devices", fg="yellow"))
+    elif checked.verdict is None:
+        say_styled(f"{label}  ", styled(f"unread: {checked.problem}", fg="red"))
+    else:
+        first = str(checked.verdict).partition("\n")[0]
+        say_styled(f"{label}  ", styled(first, fg=_COLOURS.get(checked.verdict.kind, "red")))
+
+
+def _say_notices(checked: Sequence[CheckedText]) -> None:
+    """Say how to see a report, and how to check what is not partitioned yet."""
+    refused = next((each for each in checked if each.verdict is not None and each.verdict.refused), None)
+    if refused is not None:
+        say(f"notice: xbuild check {shlex.quote(refused.target)} prints the report", err=True)
+    if any(each.program is not None and annotated_devices(each.program) for each in checked):
+        say("notice: some modules are not partitioned yet; --partition partitions them first", err=True)
+
+
+# ----------------------------------------------------------------------------
+# The processes of a job
+
+
+def _compare_processes(checked: Sequence[CheckedText]) -> Iterator[int]:
+    """Say whether the processes of a job compiled the same programs; yields the exit code of one that would hang."""
+    programs = _programs_by_process(checked)
+    processes = sorted({process for by_process in programs.values() for process in by_process})
+    if len(processes) < 2:
+        return
+    alike, apart = 0, Counter[str]()
+    for name, by_process in programs.items():
+        modules = {process: text.program for process, text in by_process.items() if text.program is not None}
+        devices = max((module.num_devices for module in modules.values()), default=1)
+        lacking = [process for process in processes if process not in by_process]
+        if lacking and devices > 1:
+            say(
+                f"{name}: not in the dump of {_processes(lacking)}; if it runs on devices of all processes, "
+                f"{_processes(sorted(by_process))} would wait there forever"
+            )
+        elif lacking:
+            apart[_processes(sorted(by_process))] += 1
+        if lacking or len(modules) < len(processes):
+            continue
+        texts = {process: target_files.text_of_file(by_process[process].stage.path) for process in modules}
+        if devices > 1 and any(is_mlir(text) for text in texts.values()):
+            continue  # lowered, not compiled: a check of the job needs the collectives of the partitioner
+        found = xbuild.guard.compare_programs(dict.fromkeys(modules, name), texts, devices)
+        if not found.groups or devices == 1:
+            alike += 1
+            continue
+        say(str(found))
+        if found.is_refused:
+            say(str(found.verdict))
+            yield REFUSED
+    rest = "".join(f", {_count(number)} of {of}" for of, number in apart.items())
+    say(f"{_processes(processes)} compiled {_count(alike)} alike{rest}")
+
+
+def _count(number: int) -> str:
+    return f"{number} module{'s' * (number != 1)}"
+
+
+def _programs_by_process(checked: Sequence[CheckedText]) -> dict[str, dict[int, CheckedText]]:
+    """The modules by name, then by process: the number of a folder process_N, else that of the dump's place."""
+    places = {folder: place for place, folder in enumerate(dict.fromkeys(each.folder for each in checked))}
+    stated = {(each.folder, each.module.process) for each in checked}
+    has_numbers = len({process for _, process in stated}) == len(stated)
+    programs: dict[str, dict[int, CheckedText]] = {}
+    for each in checked:
+        process = each.module.process
+        number = process if process is not None and (has_numbers or len(places) == 1) else places[each.folder]
+        name = Path(each.module.key).name
+        programs.setdefault(name, {}).setdefault(number, each)
+    return programs
+
+
+def _processes(numbers: Sequence[int]) -> str:
+    names = " and ".join(map(str, numbers)) if len(numbers) < 3 else ", ".join(map(str, numbers))
+    return f"process{'es' * (len(numbers) > 1)} {names}"

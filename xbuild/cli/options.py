@@ -1,0 +1,311 @@
+"""Options that several commands share: what each adds to a command, and how the command uses it.
+
+Sections:
+
+    The option --machine
+    The option --partition
+    Recording a run: the step page, the folder of a trace, and the run of a refused program
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from attrs import define, evolve, field
+
+from shape_inference import AnyShape, XbuildError
+
+from ..core.graph import Module, ModuleGroup
+from ..files.targets import Program
+from .outputs import say
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+if TYPE_CHECKING:
+    from ..sharding.partition import Partitioned
+    from ..traces import Trace
+
+
+# ----------------------------------------------------------------------------
+# The option --machine
+#
+# Its value is looked up before the command begins.
+
+
+def check_machine(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The callback of --machine: an unknown name or an invalid machine file is a usage error."""
+    if value is not None:
+        from ..timelines import machine
+
+        try:
+            machine(value)
+        except XbuildError as error:
+            raise click.BadParameter(str(error), param=parameter) from None
+    return value
+
+
+# ----------------------------------------------------------------------------
+# The option --partition
+#
+# The command loads a global program, annotated with shardings, and uses the program of each device.
+
+PARTITION = "xbuild.partition"
+_PARTITIONED_TARGET = "xbuild.partitioned_target"
+
+
+@define
+class PartitionedTarget:
+    """A global program and its partition; `arguments` are the global arrays of a run, once they are read."""
+
+    module: Module
+    partitioned: Partitioned
+    arguments: list[Any] | None = None
+
+    @property
+    def parameters(self) -> list[AnyShape]:
+        """The shapes of the global arguments."""
+        return list(self.partitioned.shapes)
+
+    def split_arguments(self, arguments: list[Any]) -> list[list[Any]]:
+        """The arguments of each device, which are shards of the global arrays; records the global arrays."""
+        self.arguments = arguments
+        return self.partitioned.arguments(*arguments)
+
+    def join_results(self, *runs: list[Any]) -> tuple[list[AnyShape], ...]:
+        """The shape of the global result, and the global results of several runs; an empty run has none."""
+        return [self.partitioned.result], *([self.partitioned.joined(results)] if results else [] for results in runs)
+
+    def compare_with_one_device(self, result: Any, **options: Any) -> list[Any]:
+        """Compare each global output with the run of the global program on one device; rounding is no difference.
+
+        Gives nothing, with a notice, if the program has parts for each device.
+        """
+        from ..sharding.unpartitioned import is_per_device_in_part
+
+        if is_per_device_in_part(self.module):
+            say(f"notice: {self.module.name} has parts for each device, so no run on one device checks it", err=True)
+            return []
+        from ..running import engines, execute, rounding
+
+        module, arguments = evolve(self.module, num_partitions=1), self.arguments or []
+        (one,) = execute(module, [arguments], **options)
+        partitioned = self.partitioned
+        compared = engines.compare([result], [one], [partitioned.result], our_engine="partitioned", engine="one device")
+        return rounding.excuse_rounding(
+            compared,
+            rounding.Run(module, [arguments], one, lambda results: results[0]),
+            rounding.Run(partitioned.module, partitioned.arguments(*arguments), result, partitioned.joined),
+            **options,
+        )
+
+
+def comparison_lines(compared: Sequence[Any], label: str) -> Iterator[str]:
+    """A line for each compared output of the global program; `label` replaces the device at its start."""
+    for output in compared:
+        yield f"{label}  {str(output).partition('  ')[2]}"
+
+
+def takes_partition(command: Any) -> Any:
+    """A decorator that adds the option --partition to a command; `load` of the group then partitions the program."""
+
+    def store(context: click.Context, _: click.Parameter, is_set: bool) -> None:
+        context.meta[PARTITION] = is_set
+
+    sentence = "Partition an annotated program first, and use the program of each device."
+    return click.option("--partition", is_flag=True, expose_value=False, callback=store, help=sentence)(command)
+
+
+def partition_target(program: Program) -> Module:
+    """The program of each device of an annotated program; `partitioned_target` returns both later."""
+    from ..sharding.partition import partition
+
+    if isinstance(program, ModuleGroup):
+        raise click.UsageError("--partition takes one program for all devices, and the target has one for each device")
+    module = program if isinstance(program, Module) else Module(program.name, program)
+    target = PartitionedTarget(module, partition(module))
+    click.get_current_context().meta[_PARTITIONED_TARGET] = target
+    return target.partitioned.module
+
+
+def partitioned_target() -> PartitionedTarget | None:
+    """The command's program before and after --partition; None without that option."""
+    context = click.get_current_context(silent=True)
+    target = None if context is None else context.meta.get(_PARTITIONED_TARGET)
+    assert target is None or isinstance(target, PartitionedTarget)
+    return target
+
+
+def warn_not_partitioned(program: Program, participle: str) -> None:
+    """Warn on stderr about annotated modules that are not partitioned; `participle` is as in "is run"."""
+    from ..sharding.unpartitioned import not_partitioned
+
+    several = program.modules.values() if isinstance(program, ModuleGroup) else (program,)
+    for module in dict.fromkeys(each for each in several if isinstance(each, Module)):
+        if note := not_partitioned(module, participle):
+            say(f"notice: {note}; --partition partitions it first", err=True)
+
+
+# ----------------------------------------------------------------------------
+# Recording a run
+#
+# The step page, the folder of the trace, and the run of a refused program up to where it is stuck.
+
+PAGE = "a page that replays the run, for any browser"
+"""What a step page is, for the line that says that it was written."""
+
+REFUSED_SECONDS, REFUSED_TRIPS = 3.0, 100_000
+"""Default limits on the seconds and trips of the run of a refused program."""
+
+
+def _check_page(recording: Any, attribute: Any, page: str | None) -> None:
+    if page is None:
+        return
+    if Path(page).suffix not in (".html", ".htm"):
+        raise click.UsageError(f"--page {page}: expected a file name that ends in .html")
+    check_folder_exists(page)
+
+
+def check_folder_exists(path: str) -> None:
+    """Raise a usage error if the folder of a file that the command will write does not exist."""
+    if not Path(path).absolute().parent.is_dir():
+        raise click.UsageError(f"{path}: its folder does not exist")
+
+
+def check_outside_trace(folder: str | None, *files: str | None) -> None:
+    """Raise a usage error if a file of the command is in the folder of its trace."""
+    if folder is None:
+        return
+    from ..traces.folder import TraceError, apart_from
+
+    try:
+        apart_from(Path(folder), [each for each in files if each])
+    except TraceError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def takes_all(command: Command) -> Command:
+    """A decorator that adds the option --all to a command that prints a report; `shows_all` asks for it."""
+
+    def keep(context: click.Context, _: click.Parameter, is_set: bool) -> None:
+        context.meta[_ALL] = is_set
+
+    sentence = "Show every row of a report, or every text of a dump folder; by default, lists end after ten rows."
+    return click.option("--all", is_flag=True, expose_value=False, callback=keep, help=sentence)(command)
+
+
+_ALL = "xbuild.all"
+
+
+def shows_all() -> bool:
+    """Whether the command line has --all."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get(_ALL))
+
+
+def takes_source_root(command: Command) -> Command:
+    """A decorator that adds the option --source-root to a command that writes a page."""
+    sentence = "Folder of the source files that the HLO text or trace names; the page shows them.  [default: none]"
+    return click.option("--source-root", type=click.Path(exists=True, file_okay=False), help=sentence)(command)
+
+
+def takes_machine(command: Command) -> Command:
+    """A decorator that adds the option --machine to a command that writes a page."""
+    sentence = "A machine, as for `xbuild cost`: the page can also show its lanes in proportion to modelled time."
+    return click.option("--machine", metavar="NAME", callback=check_machine, help=sentence)(command)
+
+
+@define
+class RunRecording:
+    """Where a run is recorded (a page, a folder, both or neither), and how many of its values."""
+
+    page: str | None = field(default=None, validator=_check_page)
+    folder: str | None = None
+    sampling: dict[str, int] = field(factory=dict)
+    source_root: str | None = None
+    machine: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.page is not None or self.folder is not None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        if self.folder is not None:
+            return {"origins": self.page is not None, "folder": self.folder, **self.sampling}
+        return {"origins": True, "bytes": 1 << 30}
+
+    def write_page(self, trace: Trace) -> None:
+        """Write the page of a trace, if the user requested one."""
+        if self.page is None:
+            return
+        from ..pages import write_page
+
+        target = partitioned_target()
+        partitioned = None if target is None else target.partitioned
+        try:
+            write_page(trace, self.page, source_root=self.source_root, machine=self.machine, partitioned=partitioned)
+        except OSError as error:
+            raise click.UsageError(f"{self.page}: {error.strerror}") from None
+
+
+def run_and_record(
+    program: Module | ModuleGroup, arguments: list[Any], recording: RunRecording, **options: Any
+) -> tuple[Any, Any]:
+    """The results of a run and its StrictFailure, if it has one; raises what `execute` raises, after recording it."""
+    from ..running import Refused, Stopped, StrictFailure, execute
+
+    if not recording:
+        try:
+            return execute(program, arguments, **options), None
+        except StrictFailure as failure:
+            return failure.results, failure
+    from ..running import tracing
+
+    try:
+        trace, end = _report_trace_errors(tracing.run_traced, program, arguments, **recording.options, **options)
+    except Refused as refused:
+        recording.write_page(
+            _report_trace_errors(trace_refused, program, arguments, refused.verdict, recording.options, **options)
+        )
+        raise
+    recording.write_page(trace)
+    if isinstance(end, Stopped):
+        raise end
+    return trace.results, end
+
+
+def _report_trace_errors(record: Any, *arguments: Any, **options: Any) -> Any:
+    """Call a function that writes a trace; a folder that cannot be written is a usage error."""
+    from ..traces import TraceError
+
+    try:
+        return record(*arguments, **options)
+    except TraceError as error:
+        raise click.UsageError(str(error)) from None
+    except OSError as error:
+        raise click.UsageError(f"{error.filename}: {error.strerror}") from None
+
+
+def trace_refused(
+    program: Module | ModuleGroup, arguments: list[Any], verdict: Any, options: dict[str, Any], **run_options: Any
+) -> Trace:
+    """The trace of a refused program, run in recorded order until it is stuck; empty if it cannot run at all."""
+    from attrs import evolve
+
+    from ..running import Limits, trace, tracing
+    from ..traces import TraceError
+
+    limits = run_options.pop("limits", None) or Limits()
+    seconds = REFUSED_SECONDS if limits.seconds is None else limits.seconds
+    limits = evolve(limits, seconds=seconds, trips=REFUSED_TRIPS if limits.trips is None else limits.trips)
+    try:
+        return trace(program, arguments, check=False, limits=limits, **options, **run_options)
+    except (TraceError, OSError):
+        raise
+    except Exception:  # a program that is refused for its structure may fail in any way
+        empty = tracing.without_run(program, verdict)
+        if options.get("folder") is not None:
+            empty.save(options["folder"])
+        return empty

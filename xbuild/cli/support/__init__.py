@@ -1,1 +1,0 @@
-"""What commands share: candidates of completion, paths of outputs, limits, what is said."""

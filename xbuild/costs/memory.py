@@ -1,0 +1,321 @@
+"""Memory of a program without running it: live ranges, what shares memory, the peak and the curve.
+
+Sections:
+
+    Memory: the bytes that a program takes over its run, and what is live at the peak
+    Results in the memory of arguments, as a header states
+    MemoryLayout: the positions of a program
+    memory_of: the memory of a program from the frames of its computations
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping
+from itertools import accumulate
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from attrs import define, field, frozen
+
+from shape_inference import AnyShape, Dims
+
+from ..core.graph import Computation, Instruction, Module, Source
+from ..process.limits import no_collection
+from ..process.progress import during
+from ..text.header import Donor, stated_aliases, stated_donors
+from .buffers import Callee, Role, bytes_of, calls_of, memory_key, parts_of, place_of, values_of
+from .live_ranges import Buffer, MemoryFrame, frame_of
+
+# ----------------------------------------------------------------------------
+# Memory: the bytes that a program takes over its run, and what is live at the peak
+
+BufferKind: TypeAlias = Literal["argument", "output", "temporary"]
+"""The role of an array in the program: passed in, returned, or needed in between."""
+
+
+@frozen
+class LiveArray:
+    """An array that is live: the part `index` of the result of `instruction`, `bytes` long."""
+
+    instruction: Instruction
+    index: Dims
+    shape: AnyShape
+    bytes: int
+    kind: BufferKind
+    computation: str
+
+    @property
+    def source(self) -> Source | None:
+        """The line in the user's code that recorded the instruction, if it is known."""
+        return self.instruction.source
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.instruction.name,
+            "index": list(self.index),
+            "shape": str(self.shape),
+            "bytes": self.bytes,
+            "kind": self.kind,
+            "computation": self.computation,
+            "source": str(self.source) if self.source is not None else None,
+        }
+
+
+@frozen(eq=False)
+class Curve:
+    """Bytes live at each position: `bytes[n]` while `instructions[n]` runs, and `positions` counts from 0.
+
+    Callees precede the instruction that calls them, each at its first call; at a later call the instruction itself has
+    the bytes of the callee's peak. A loop body appears once, since each trip takes the same memory.
+    """
+
+    positions: np.ndarray
+    bytes: np.ndarray
+    instructions: tuple[Instruction, ...] = field(repr=False)
+
+
+@frozen(eq=False)
+class Memory:
+    """Bytes on one device: `arguments` are live during the whole run, `outputs` and `temporaries` from the instruction
+    that makes them to the last one that reads them.
+
+    `outputs` and `arguments` are the bytes of all results and parameters, `aliased` those of results in the memory of
+    an argument, `temporaries` the most that other arrays take together at one position, `constants` those of literals,
+    which are part of the program and not of the peak. `alive` lists the arrays that make up `peak`, the largest first,
+    at `peak_position` of the curve. `is_scheduled` says that the order is a compiler's, not the recorded one.
+    """
+
+    peak: int
+    arguments: int
+    outputs: int
+    temporaries: int
+    aliased: int
+    constants: int
+    is_scheduled: bool
+    peak_position: int
+    alive: tuple[LiveArray, ...] = field(repr=False)
+    curve: Curve = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The memory as plain data, for JSON."""
+        names = ("peak", "arguments", "outputs", "temporaries", "aliased", "constants", "is_scheduled",
+                 "peak_position")  # fmt: skip
+        return {
+            **{name: getattr(self, name) for name in names},
+            "alive": [each.to_dict() for each in self.alive],
+            "curve": {"positions": self.curve.positions.tolist(), "bytes": self.curve.bytes.tolist()},
+        }
+
+
+# ----------------------------------------------------------------------------
+# Results in the memory of arguments, as a header states
+
+
+def aliases_of(module: Module) -> dict[int, int]:
+    """For parts of the result the part of the arguments, counted over all parameters, whose memory each takes.
+
+    First those of `input_output_alias`; then each argument of `buffer_donor` with the first result that fits it.
+    """
+    shapes = [parameter.shape for parameter in module.entry.parameters]
+    ends = [0, *accumulate(len(parts_of(shape)) for shape in shapes)]
+
+    def argument(given: Donor) -> int | None:
+        place = place_of(shapes[given.number], given.index) if given.number < len(shapes) else None
+        return None if place is None else place + ends[given.number]
+
+    found: dict[int, int] = {}
+    for alias in stated_aliases(module.annotations):
+        result, given = place_of(module.entry.root.shape, alias.output), argument(alias)
+        if result is not None and given is not None:
+            found[result] = given
+    donors = map(argument, stated_donors(module.annotations))
+    parts = [shape for each in shapes for _, shape in parts_of(each)]
+    return {
+        **found,
+        **dict(_match_donors(module, found, {donor: parts[donor] for donor in donors if donor is not None})),
+    }
+
+
+def _match_donors(module: Module, found: dict[int, int], donors: dict[int, AnyShape]) -> Iterator[tuple[int, int]]:
+    """Donors without an alias, matched with results without one that fit their memory."""
+    free: dict[Hashable, deque[int]] = {}
+    for output, (_, shape) in enumerate(parts_of(module.entry.root.shape)):
+        if output not in found:
+            free.setdefault(memory_key(shape), deque()).append(output)
+    taken = set(found.values())
+    for donor, shape in donors.items():
+        outputs = free.get(memory_key(shape))
+        if outputs and donor not in taken:
+            yield outputs.popleft(), donor
+
+
+# ----------------------------------------------------------------------------
+# MemoryLayout: the positions of a program, with each frame laid out at its first call
+
+Key: TypeAlias = tuple[Computation, Role]
+Frames: TypeAlias = Mapping[Key, MemoryFrame]
+
+
+@frozen
+class Opened:
+    """A frame at its call: the bytes live outside of it, and the calling position in the frame around it."""
+
+    frame: MemoryFrame
+    outside: int
+    parent: Opened | None
+    position: int
+
+
+@define
+class MemoryLayout:
+    """All positions of a program in order: the bytes of each, and its frame."""
+
+    frames: Frames
+    bytes: list[int] = field(factory=list)
+    places: list[tuple[Opened, int]] = field(factory=list)
+    _seen: set[Key] = field(factory=set)
+
+    def lay_out(self, entry: Key) -> None:
+        """Lay out a frame, with the frames that it opens after the instruction that opens them."""
+        stack = [self._open(Opened(self.frames[entry], 0, None, 0))]
+        while stack:
+            opened, positions = stack[-1]
+            for position in positions:
+                if inner := self._step(opened, position):
+                    stack.extend(reversed(inner))
+                    break
+            else:
+                stack.pop()
+
+    def _open(self, opened: Opened) -> tuple[Opened, Iterator[int]]:
+        return opened, iter(range(len(opened.frame.order)))
+
+    def _step(self, opened: Opened, position: int) -> list[tuple[Opened, Iterator[int]]]:
+        """Enter a position, and open the frames that are called there for the first time."""
+        frame = opened.frame
+        here = opened.outside + frame.levels[position]
+        self.places.append((opened, position))
+        if not (calls := calls_of(frame.order[position])):
+            self.bytes.append(here)
+            return []
+        new = [key for key in dict.fromkeys(calls) if key not in self._seen]
+        known = (self.frames[key].summary.peak for key in calls if key not in new)
+        self.bytes.append(here + max(known, default=0))
+        self._seen.update(new)
+        return [self._open(Opened(self.frames[key], here, opened, position)) for key in new]
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        return tuple(opened.frame.order[position] for opened, position in self.places)
+
+    def around(self, place: int) -> Iterator[tuple[MemoryFrame, int]]:
+        """The frames that are open at a place, each with its position, and inner ones that are laid out elsewhere."""
+        opened, position = self.places[place]
+        inside, missing = (opened.frame, position), self.bytes[place] - opened.outside - opened.frame.levels[position]
+        current: tuple[Opened, int] | None = opened, position
+        while current is not None:
+            yield current[0].frame, current[1]
+            parent = current[0].parent
+            current = (parent, current[0].position) if parent is not None else None
+        while missing:
+            frame = next(f for f in self._called(*inside) if f.summary.peak == missing)
+            totals = [level + extra for level, extra in zip(frame.levels, frame.extra, strict=True)]
+            inside = frame, totals.index(missing)
+            missing = frame.extra[inside[1]]
+            yield inside
+
+    def _called(self, frame: MemoryFrame, position: int) -> Iterator[MemoryFrame]:
+        return (self.frames[key] for key in calls_of(frame.order[position]))
+
+
+# ----------------------------------------------------------------------------
+# memory_of: the memory of a program from the frames of its computations
+
+
+def memory_of(module: Module, unit: int = 1) -> Memory:
+    """The memory that a program takes on each device, in the order of its instructions, without running it.
+
+    Arrays share memory as in XLA: results written in place, the state of a loop, elementwise results over an operand
+    that nothing reads afterwards. Each temporary takes a whole multiple of `unit` bytes. A computation is analysed once
+    for each role, so that the time is linear in the size of the program.
+    Raises cycle if instructions depend on each other in a cycle.
+
+    Source: XLA, xla/service/buffer_assignment.cc, hlo_live_range.cc, hlo_dataflow_analysis.cc.
+    """
+    with no_collection(), during("laying out memory"):
+        aliases = aliases_of(module)
+        frames = _frames(module.entry, aliases, unit)
+        layout = MemoryLayout(frames)
+        layout.lay_out((module.entry, "entry"))
+        return _memory(module, frames, layout, aliases)
+
+
+def _frames(entry: Computation, aliases: dict[int, int], unit: int) -> dict[Key, MemoryFrame]:
+    """The frames of all computations that take memory of their own, callees first."""
+    order = entry.reachable()
+    needed: dict[Computation, set[Role]] = {entry: {"entry"}}
+    for computation in reversed(order):
+        for instruction in computation.instructions if computation in needed else ():
+            for called, role in calls_of(instruction):
+                needed.setdefault(called, set()).add(role)
+    frames: dict[Key, MemoryFrame] = {}
+    summaries: dict[Key, Callee] = {}
+    for computation in order:
+        for role in sorted(needed.get(computation, ())):
+            values = values_of(computation, summaries)
+            frame = frame_of(computation.name, values, role, summaries, aliases if role == "entry" else {}, unit)
+            frames[computation, role], summaries[computation, role] = frame, frame.summary
+    return frames
+
+
+def _memory(module: Module, frames: Frames, layout: MemoryLayout, aliases: dict[int, int]) -> Memory:
+    entry = frames[module.entry, "entry"]
+    sizes = entry.values.sizes
+    given = sum(sizes[value] for value in entry.values.arguments)
+    results = [sizes[value] for value in entry.values.result]
+    aliased = sum(results[part] for part in aliases)
+    levels = [given + each for each in layout.bytes]
+    peak = max(levels, default=given)
+    place = levels.index(peak) if levels else 0
+    alive = sorted(_alive(layout, place, entry), key=lambda each: -each.bytes)
+    return Memory(
+        peak=peak,
+        arguments=given,
+        outputs=sum(results),
+        temporaries=peak - given - sum(results) + aliased,
+        aliased=aliased,
+        constants=_constants(frames),
+        is_scheduled=module.is_scheduled,
+        peak_position=place,
+        alive=tuple(alive),
+        curve=Curve(np.arange(len(levels)), np.array(levels), layout.instructions),
+    )
+
+
+def _constants(frames: Frames) -> int:
+    """Bytes of the literals of all computations, without repetitions."""
+    found = {each for frame in frames.values() for each in frame.order if each.opcode == "constant"}
+    return sum(bytes_of(shape) for each in found for _, shape in parts_of(each.shape))
+
+
+def _alive(layout: MemoryLayout, place: int, entry: MemoryFrame) -> Iterator[LiveArray]:
+    """The arrays that are live at a place, in its frame and in those around it and inside it."""
+    for value in entry.values.arguments:
+        if entry.values.sizes[value]:
+            yield _live_array(entry, value, entry.values.sizes[value], "argument")
+    for frame, position in layout.around(place):
+        for buffer in frame.buffers:
+            if buffer.counts and buffer.start <= position <= buffer.end:
+                kind: BufferKind = "output" if buffer.is_output else "temporary"
+                yield _live_array(frame, _value_held(frame, buffer, position), buffer.size, kind)
+
+
+def _value_held(frame: MemoryFrame, buffer: Buffer, position: int) -> int:
+    """The value that a buffer holds at a position."""
+    return max((value for value in buffer.values if frame.values.born[value] <= position), default=buffer.values[0])
+
+
+def _live_array(frame: MemoryFrame, value: int, size: int, kind: BufferKind) -> LiveArray:
+    values = frame.values
+    return LiveArray(values.makers[value], values.paths[value], values.shapes[value], size, kind, frame.name)

@@ -1,1 +1,0 @@
-"""Forward mode: tangents of results from tangents of parameters, along the order of the program."""

@@ -1,0 +1,72 @@
+"""`xbuild guard`: run a script in which every program that JAX compiles is checked before it runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import click
+
+from ..cli.group import main
+from . import FOLDER
+from .programs import MODES
+
+
+@main.command(cls=click.Command, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "--mode", type=click.Choice(MODES), default="stop", show_default=True, help="What to do if a program is refused."
+)
+@click.option(
+    "--report",
+    "folder",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help=f"Where --mode report writes its page and the texts; implies --mode report.  [default: {FOLDER}]",
+)
+@click.option("-m", "is_module", is_flag=True, help="Run SCRIPT as a module, as python -m does.")
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGUMENTS]")
+@click.pass_context
+def guard(
+    context: click.Context, mode: str, folder: str | None, is_module: bool, script: str, arguments: tuple[str, ...]
+) -> None:
+    """Run a script, and check every program that JAX compiles before it runs.
+
+    Modes: `stop` ends the script with status 1 and the report where a program would hang; `warn` prints the report and
+    goes on; `report` also writes a page about all programs. SCRIPT is a Python file, or any command that starts
+    Python. Processes that the script starts are guarded, too. If xbuild cannot read or check a program in ten seconds,
+    it says so once and the program runs.
+
+    For scripts that others start, set XBUILD_GUARD=stop (or warn, report) and XBUILD_GUARD_DIR in the environment.
+
+    \b
+    xbuild guard train.py --steps 100
+    xbuild guard --report checked train.py
+    xbuild guard -m pytest tests/test_sharding.py
+    """
+    mode = "report" if folder is not None else mode
+    words = _command(script, is_module)
+    environment = {**os.environ, "XBUILD_GUARD": mode}
+    if mode == "report":
+        environment["XBUILD_GUARD_DIR"] = os.path.abspath(folder or FOLDER)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        status = subprocess.run([*words, *arguments], env=environment, check=False).returncode
+    except KeyboardInterrupt:  # the script has received it, too, and has ended
+        raise click.Abort from None
+    context.exit(status if status >= 0 else 128 - status)
+
+
+def _command(script: str, is_module: bool) -> list[str]:
+    """The words that start a script; a usage error if there is no such file or command."""
+    if is_module:
+        return [sys.executable, "-m", script]
+    if os.path.isfile(script) and not (os.access(script, os.X_OK) and not script.endswith(".py")):
+        return [sys.executable, script]
+    found = shutil.which(script)
+    if found is None:
+        raise click.UsageError(f"{script!r}: there is no such file, and no such command")
+    return [found]

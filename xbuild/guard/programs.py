@@ -1,0 +1,167 @@
+"""What a guard does with each program: check it, say what was found, and stop what would hang."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import define, field
+
+from shape_inference import XbuildError
+from shape_inference.escaping import printable
+
+from ..checking import Verdict, check
+from ..process.limits import DeadlineError, within
+from ..text.reader import parse_hlo
+
+if TYPE_CHECKING:
+    from .compilation import DeviceId
+
+MODES = ("stop", "warn", "report")
+SECONDS = 10.0
+"""The most time for one program; beyond, it runs without a verdict."""
+
+_said: set[str] = set()
+
+
+def say(text: str) -> None:
+    """Print a message of the guard on stderr."""
+    print(f"xbuild guard: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def say_once(text: str) -> None:
+    """Print a message unless the process has printed it; no warning, which a user's filter could turn into an error."""
+    if text not in _said:
+        _said.add(text)
+        say(text)
+
+
+class ProgramRefused(SystemExit):
+    """Raised instead of running a refused program; a script that does not catch it ends with status 1."""
+
+    def __init__(self, program: GuardedProgram) -> None:
+        super().__init__(1)
+        self.program = program
+
+    def __str__(self) -> str:
+        return f"{self.program.name}: {self.program.verdict}"
+
+
+@define(eq=False)
+class GuardedProgram:
+    """A program that JAX compiled, numbered from 1 in the order of compilation, and what the guard found.
+
+    `verdict` is None if the check failed, and `problem` then says why; `seconds` is the time that the guard took.
+    """
+
+    number: int
+    name: str
+    devices: tuple[DeviceId, ...]
+    text: str = field(repr=False)
+    verdict: Verdict | None = field(default=None, repr=False)
+    problem: str = ""
+    seconds: float = 0.0
+
+    @property
+    def is_refused(self) -> bool:
+        return self.verdict is not None and self.verdict.refused
+
+    @property
+    def kind(self) -> str:
+        """The kind of the verdict; "unread" if there is none."""
+        return "unread" if self.verdict is None else self.verdict.kind
+
+
+@define(eq=False)
+class Guard:
+    """The programs of a process in one mode; `report` keeps their texts for its folder."""
+
+    mode: str
+    folder: Path | None = None
+    programs: list[GuardedProgram] = field(factory=list)
+    process: int = 0
+    _places: Counter[str] = field(factory=Counter, init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def see(self, name: str, text: str, devices: tuple[DeviceId, ...]) -> None:
+        """Check a program; raises ProgramRefused for one that is refused, in mode "stop"."""
+        with self._lock:
+            program = GuardedProgram(len(self.programs) + 1, name, devices, text)
+            self.programs.append(program)
+        judge(program)
+        if not program.is_refused and len({each.process for each in devices}) > 1:
+            self._compare(program)
+        if self.mode != "report":
+            program.text = ""
+        if program.problem:
+            say_once(f"{program.name} runs without a verdict: {program.problem}")
+        elif program.is_refused:
+            self._tell(program)
+            if self.mode == "stop":
+                raise ProgramRefused(program)
+
+    def _compare(self, program: GuardedProgram) -> None:
+        """Compare a program with those that the other processes compiled in its place."""
+        from . import processes
+
+        job = processes.distributed()
+        if job is None:
+            return
+        store, self.process = job
+        members = "-".join(map(str, sorted({each.process for each in program.devices})))
+        with self._lock:
+            self._places[members] += 1
+            place = f"xbuild_guard/{members}/{self._places[members]}"
+        found = processes.compare(store, place, self.process, program.name, program.text, program.devices)
+        if found.is_refused:
+            program.verdict = found.verdict
+        if found.is_refused or found.absent:
+            say(str(found))
+
+    def _tell(self, program: GuardedProgram) -> None:
+        ending = "stopped before it ran" if self.mode == "stop" else "it runs nevertheless"
+        say(f"{program.name} is refused; {ending}\n{program.verdict}")
+
+    def finish(self) -> None:
+        """Say what was checked, if there was anything; in mode "report" write the folder."""
+        if not self.programs:
+            return
+        wrote = ""
+        if self.folder is not None:
+            from .folder import write_folder
+
+            try:
+                wrote = f"; wrote {write_folder(self, self.folder, self.process)}"
+            except OSError as error:
+                wrote = f"; {self.folder} cannot be written: {error.strerror or error}"
+        say(f"{self.summary()}{wrote}")
+
+    def summary(self) -> str:
+        """One sentence: how many programs, how many were refused or not read, and the time they took."""
+        count, refused = len(self.programs), sum(each.is_refused for each in self.programs)
+        unread = sum(each.verdict is None for each in self.programs)
+        parts = [
+            f"{refused} refused" if refused else "none refused",
+            *([f"{unread} without a verdict"] if unread else []),
+        ]
+        seconds = sum(each.seconds for each in self.programs)
+        return f"{count} program{'s' * (count != 1)} checked in {seconds:.2f} s, {', '.join(parts)}"
+
+
+def judge(program: GuardedProgram) -> None:
+    """Read and check a program; whatever goes wrong becomes its problem."""
+    begin = time.perf_counter()
+    try:
+        with within(SECONDS):
+            program.verdict = check(parse_hlo(program.text, f"<{program.name}>", origins=True))
+    except DeadlineError:
+        program.problem = f"the guard stopped after {SECONDS:g} s"
+    except XbuildError as error:
+        program.problem = str(error).splitlines()[0]
+    except Exception as error:  # a fault of xbuild must not end the user's program
+        program.problem = repr(error)
+    program.seconds = time.perf_counter() - begin

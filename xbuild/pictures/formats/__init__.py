@@ -1,1 +1,0 @@
-"""A picture in each format: svg pages, graphviz, Mermaid, text."""

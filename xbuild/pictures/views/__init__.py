@@ -1,1 +1,0 @@
-"""Views: selection of the part of a program that a picture shows, and folding of the rest."""

@@ -1,1 +1,0 @@
-"""Strings, and elements of tensors, as MLIR text has them."""

@@ -1,1 +1,0 @@
-"""The words of StableHLO text: names of element types, ops and choices, in both directions."""

@@ -1,1 +1,0 @@
-"""What the rules of the StableHLO printer share: names of values, types, attributes, constants, regions."""

@@ -1,1 +1,0 @@
-"""How the attributes of each op are spelled in HLO text and read back."""

@@ -1,1 +1,0 @@
-"""Reader of HLO text: modules, computations, instructions."""

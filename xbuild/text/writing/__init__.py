@@ -1,1 +1,0 @@
-"""Printer of HLO text: instructions, computations, modules."""

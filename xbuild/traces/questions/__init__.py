@@ -1,1 +1,0 @@
-"""Questions to a trace: which device has other values than the devices that should have the same."""
