@@ -20,6 +20,7 @@ from attrs import define, evolve, frozen
 from shape_inference.escaping import Harmless
 
 from ..core.graph import Computation, Instruction, Module, ModuleGroup
+from ..core.report_text import join_words
 from ..process.limits import DeadlineError, no_collection, room_for_calls, within
 from ..process.progress import during
 from ..properties.effects import (
@@ -349,7 +350,7 @@ def _counts_text(program: GridProgram) -> str:
         for found, what in ((met, "collective"), (channels, "channel"), (feeds, "feed"))
         if found
     ]
-    return " and ".join(parts)
+    return join_words(parts)
 
 
 # ----------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from shape_inference import XbuildError
 from shape_inference.escaping import in_line
 
 from ..core.graph import Module
+from ..core.report_text import join_words
 from ..files import targets as target_files
 from ..files.dumps import DumpedModule, Stage
 from ..sharding.unpartitioned import annotated_devices, is_per_device_in_part
@@ -181,5 +182,5 @@ def _programs_by_process(checked: Sequence[CheckedText]) -> dict[str, dict[int, 
 
 
 def _processes(numbers: Sequence[int]) -> str:
-    names = " and ".join(map(str, numbers)) if len(numbers) < 3 else ", ".join(map(str, numbers))
+    names = join_words(map(str, numbers))
     return f"process{'es' * (len(numbers) > 1)} {names}"

@@ -69,6 +69,16 @@ def html(lines: Iterable[Line]) -> str:
     )
 
 
+def join_words(words: Iterable[str]) -> str:
+    """The words as a list in a sentence.
+
+    >>> join_words(["psum.1"]), join_words(["psum.1", "psum.2"]), join_words(["psum.1", "psum.2", "send.3"])
+    ('psum.1', 'psum.1 and psum.2', 'psum.1, psum.2 and send.3')
+    """
+    *first, last = [*words] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def wrapped(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` characters, broken at spaces; a longer word keeps a line of its own."""
     lines, line = [], ""

@@ -29,6 +29,7 @@ from ..core.builder import Value
 from ..core.diagnostics import BuildError
 from ..core.graph import Computation, Instruction, Module, ModuleGroup, module_in
 from ..core.op import OPS, opcodes
+from ..core.report_text import join_words
 from ..differentiation.origins import origin_of
 from ..properties.effects import spelling
 from ..properties.mesh import Mesh, mesh_of
@@ -292,7 +293,7 @@ class InstructionFacts:
 def _variance_meaning(leaf: Variance, mesh: Mesh | None) -> str:
     ordered = mesh.ordered if mesh is not None else sorted
     sets = [(state, list(ordered(getattr(leaf, state)))) for state in STATES if getattr(leaf, state)]
-    return "; ".join(_MEANINGS[state].format(" and ".join(axes)) for state, axes in sets) or "one value on all devices"
+    return "; ".join(_MEANINGS[state].format(join_words(axes)) for state, axes in sets) or "one value on all devices"
 
 
 def _value_lines(found: list[Any], count: int) -> Iterator[str]:

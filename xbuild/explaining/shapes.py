@@ -23,6 +23,7 @@ from shape_inference.windows import WindowDimension
 
 from ..core.graph import Instruction
 from ..core.op import OPS, opcodes
+from ..core.report_text import join_words
 
 # ----------------------------------------------------------------------------
 # Table of reasons
@@ -99,7 +100,7 @@ def _name(attributes: PrimitiveType) -> str:
 
 
 def _names(attributes: set[PrimitiveType]) -> str:
-    return " and ".join(sorted(map(_name, attributes)))
+    return join_words(sorted(map(_name, attributes)))
 
 
 @explains(("convert", "stochastic_convert", "reduce_precision"))

@@ -20,6 +20,7 @@ from attrs import frozen
 
 from ..checking import Verdict, check
 from ..core.graph import Module, ModuleGroup
+from ..core.report_text import join_words
 from ..text.reader import parse_hlo
 from .compilation import DeviceId
 
@@ -67,7 +68,7 @@ class Comparison:
             )
         if self.verdict is None:
             return "all processes compiled the same program"
-        parts = " and ".join(f"{_processes(each)} ({self.names[each[0]]})" for each in self.groups)
+        parts = join_words(f"{_processes(each)} ({self.names[each[0]]})" for each in self.groups)
         if not self.is_refused:
             return f"{parts} compiled different programs, which cannot hang for that: {self.verdict}"
         return f"{parts} compiled different programs, and the job would hang"

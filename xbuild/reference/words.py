@@ -11,6 +11,7 @@ import xbuild
 from shape_inference import PrimitiveType
 
 from ..core.op import OPS, Schema
+from ..core.report_text import join_words
 from .concepts import concepts, plain, spellings
 from .explanations import EXPLANATIONS
 from .op_names import NAMES
@@ -123,7 +124,7 @@ def _explain_xla_builder_name(word: str) -> Iterator[str]:
         return
     note = f" ({row.note})" if row.note else ""
     targets = [target for target in row.target.split(", ") if target != "-"]
-    counterpart = " and ".join(f"xb.{target}" for target in targets)
+    counterpart = join_words(f"xb.{target}" for target in targets)
     first = (
         f"XlaBuilder's {word} is {counterpart}{note}" if counterpart else f"XlaBuilder's {word} is not provided{note}"
     )

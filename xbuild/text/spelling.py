@@ -41,6 +41,7 @@ from ..core.attributes import Padding, Region, Regions, SourceTargetPairs
 from ..core.builder import Values
 from ..core.graph import NOTHING, Computation, Instruction, Source, TextSource
 from ..core.op import Schema
+from ..core.report_text import join_words
 from ..properties.variances import declared, typed_text
 from .expansion import ONE_PRECISION
 
@@ -197,7 +198,7 @@ def check_precision(schema: Schema, shapes: tuple[AnyShape, ...]) -> None:
         return
     floats = {shape.dtype.name for shape in shapes if isinstance(shape, Shape) and shape.dtype.is_float}
     if len(floats) > 1:
-        names = " and ".join(sorted(floats))
+        names = join_words(sorted(floats))
         raise XbuildError(
             "element_type_mismatch",
             f"operands are {names}; HLO text needs one precision",

@@ -14,6 +14,7 @@ from shape_inference import Shape
 from .. import derived
 from ..core.builder import Value, stands_for
 from ..core.identifiers import public_names as _public_names
+from ..core.report_text import join_words
 from .arguments import TpuTypeError, read_integer, refuse
 from .context import current
 
@@ -62,7 +63,7 @@ def _read_literal(value: Value, what: str) -> Any:
 
 def _describe_lengths(given: Any) -> str:
     rows = [len(row) if isinstance(row, list | tuple) else "no" for row in given]
-    return " and ".join(f"{size} ids" for size in dict.fromkeys(rows))
+    return join_words(f"{size} ids" for size in dict.fromkeys(rows))
 
 
 def check_rank(ids: np.ndarray[Any, Any]) -> None:

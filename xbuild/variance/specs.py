@@ -10,6 +10,7 @@ from attrs import field, frozen
 from shape_inference import AnyShape, Shape, TupleShape, refuse
 from shape_inference.trees import map_leaves, map_paths
 
+from ..core.report_text import join_words
 from ..properties.mesh import Mesh
 from ..properties.variances import NONE, Axes, Type, Variance
 
@@ -91,7 +92,7 @@ class P:
         for dimension, cut in enumerate(self.cuts):
             parts = mesh.size(cut)
             if dims[dimension] % parts:
-                axes = " and ".join(map(repr, cut))
+                axes = join_words(map(repr, cut))
                 refuse(
                     "divisibility",
                     f"{what} is {self} for {shape}: dimension {dimension} of extent {dims[dimension]} is sharded along "

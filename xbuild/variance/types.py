@@ -27,6 +27,7 @@ from shape_inference.trees import fill, flatten, unflatten
 from ..core.diagnostics import explain, operand_labels
 from ..core.graph import Computation, Instruction
 from ..core.op import OPS
+from ..core.report_text import join_words
 from ..properties.device_groups import groups_of
 from ..properties.effects import COLLECTIVES, MEETS, TRANSFERS, is_in_place
 from ..properties.mesh import Mesh
@@ -436,7 +437,7 @@ def _roles(site: TypedSite, linear: Linear, leaves: list[_Leaf], axis: str) -> t
     """The operands that are data and those that are factors; refuses a product of two unreduced operands."""
     sums = {leaf.role for leaf in leaves if leaf.given.state(axis) == "unreduced"}
     if linear.factors and sums >= {*linear.data, *linear.factors}:
-        both = " and ".join(_name_operand(site, leaf) for leaf in leaves)
+        both = join_words(_name_operand(site, leaf) for leaf in leaves)
         site.refuse(
             "bilinear_on_unreduced",
             f"{both} are both unreduced along axis {axis}; products of partial sums do not add up to the product",
@@ -847,7 +848,7 @@ def _join_types(
 
 
 def _refuse_sum(site: TypedSite, kind: str, what: str, axis: str, states: set[str]) -> NoReturn:
-    others = " and ".join(sorted(states - {"unreduced"}))
+    others = join_words(sorted(states - {"unreduced"}))
     site.refuse(
         kind,
         f"{what} is unreduced along axis {axis} at one end, but {others} at another or by the decision",

@@ -8,6 +8,7 @@ from typing import Any
 from attrs import Factory, define, field
 
 from ...core.graph import Instruction, Module
+from ...core.report_text import join_words
 from ...properties.effects import LOOPS, CallStep, Path, steps, takes_pred
 from ...properties.sites import Site, site_key
 from ...properties.trip_counts import never_ends
@@ -130,8 +131,8 @@ class Decisions:
         for device, count in trips.items():
             groups.setdefault(count, []).append(device)
         places = [(devices, dict(members)[devices[0]]) for devices in groups.values()]
-        counts = " and ".join(f"{trips_text(count)} on {devices_text(devices)}" for count, devices in groups.items())
-        names = " and ".join(dict.fromkeys(site.instruction.name for _, site in members))
+        counts = join_words(f"{trips_text(count)} on {devices_text(devices)}" for count, devices in groups.items())
+        names = join_words(dict.fromkeys(site.instruction.name for _, site in members))
         return finding(
             "trip_count_mismatch",
             f"{names} runs {counts}, and they communicate with each other inside",

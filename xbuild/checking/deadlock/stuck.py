@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field, frozen
 
 from ...core.graph import Instruction
+from ...core.report_text import join_words
 from ...properties.effects import start_of, where
 from ..model.describe import (
     calls_text,
@@ -60,7 +61,7 @@ def cause_of_deadlock(
             f"{subjects} order their transfers in ways that do not match{tail}",
         )
     places = (*(edge.blocked for edge in cycle), *(edge.partner for edge in cycle))
-    names = " and ".join(dict.fromkeys(run.item(place).instruction.name for place in places))
+    names = join_words(dict.fromkeys(run.item(place).instruction.name for place in places))
     return "ORDER_INVERSION" if given else "TOKEN_ORDER", f"{names} are in different orders on these devices{tail}"
 
 
@@ -313,7 +314,7 @@ def _place_text(run: LevelRun, place: ItemNumber) -> str:
 
 def _row(run: LevelRun, stuck: Stuck, place: ItemNumber, inner: list[tuple[Instruction, str]] | None) -> ReportRow:
     device, item = place[0], run.item(place)
-    text = " and ".join(name for _, name in inner) if inner else str(item)
+    text = join_words(name for _, name in inner) if inner else str(item)
     partners: dict[str, list[int]] = {}
     for partner in sorted(set(stuck.partners(place))):
         partners.setdefault(run.item(partner).instruction.name, []).append(partner[0])

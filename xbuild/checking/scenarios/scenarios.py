@@ -19,6 +19,7 @@ from typing import TypeAlias
 from attrs import define, field, frozen
 
 from ...core.graph import Computation, Instruction
+from ...core.report_text import join_words
 from ...process.limits import ask
 from ...process.progress import over
 from ...properties.effects import UNITS, Path, branch_name, communicates, notable, steps
@@ -82,11 +83,11 @@ class Choice:
     def text(self, value: Decision) -> str:
         """`loop2 runs 1 trip on device 0`"""
         names = [*self.names] if len(self.names) <= SHOWN else [*self.names][: SHOWN - 1]
-        more = "" if len(names) == len(self.names) else f" and {len(self.names) - len(names)} more"
-        where = f"{' and '.join(names)}{more} on {devices_text(self.devices)}"
+        more = [f"{len(self.names) - len(names)} more"] * (len(names) < len(self.names))
+        where = f"{join_words([*names, *more])} on {devices_text(self.devices)}"
         is_branch = self.site.instruction.opcode == "conditional"
         if isinstance(value, tuple):
-            values = " and ".join(self._branch(each) if is_branch else str(each) for each in value)
+            values = join_words(self._branch(each) if is_branch else str(each) for each in value)
             return f"{where} alternates between {values}{' trips' * (not is_branch)}"
         if is_branch:
             return f"{where} takes {self._branch(value)}"
@@ -452,7 +453,7 @@ class Scenarios:
             if same(closer):
                 bad = closer
         texts = [c.text(there) for c, here, there in zip(self.choices, good, bad, strict=True) if here != there]
-        return " and ".join(texts), bad
+        return join_words(texts), bad
 
 
 @frozen

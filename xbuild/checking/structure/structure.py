@@ -15,6 +15,7 @@ from shape_inference import AnyShape, compatible
 from shape_inference.trees import leaves
 
 from ...core.graph import Computation, Instruction
+from ...core.report_text import join_words
 from ...process.progress import over
 from ...properties.effects import (
     DONE_OF,
@@ -157,7 +158,7 @@ def _check_dones(device_class: DeviceClass, start: Site, dones: list[Site]) -> I
     distinct = list({done.instruction: done for done in dones}.values())
     done = spelling(DONE_OF[start.instruction.opcode])
     if len(distinct) > 1:
-        names = " and ".join(d.instruction.name for d in distinct)
+        names = join_words(d.instruction.name for d in distinct)
         yield finding(
             "duplicate_done",
             f"{named(start.instruction)} has {len(distinct)} {done}s: {names}",

@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 from shape_inference import compatible
 
 from ...core.graph import Instruction
+from ...core.report_text import join_words
 from ...process.limits import ask
 from ...process.progress import over
 from ...properties.effects import LOOPS, TRANSFERS, collective_in, nest, op_and_name, start_of, travelling
@@ -262,7 +263,7 @@ def _find_duplicates(program: GridProgram, channel: Channel) -> Iterator[Finding
             )
         ]
         if alike:
-            names = " and ".join(half.site.instruction.name for half in alike)
+            names = join_words(half.site.instruction.name for half in alike)
             yield finding(
                 "duplicate_channel",
                 f"channel {channel.number} has {len(alike)} {role}s: {names}",
@@ -339,7 +340,7 @@ def _check_peer(
     to = "to" if role == "send" else "from"
     if device == peer:
         places = [(half.devices, half.site), *([(other.devices, other.site)] if other else [])]
-        names = " and ".join(site.instruction.name for _, site in places)
+        names = join_words(site.instruction.name for _, site in places)
         return finding(
             "self_send",
             f"on channel {channel.number} device {device} passes a value to itself: {names}",

@@ -19,11 +19,12 @@ from attrs import evolve, frozen
 
 from shape_inference import Shape
 
+from ...core.report_text import join_words
 from ...properties.mesh import Mesh
 from ..rules import FactorMap, ShardingRule
 from ..sharding import Axis, Sharding, count, merge_parts, shard_dims
 from .frame import count_array_bytes, count_resharding_bytes, local_dims
-from .reasons import Alternative, Chosen, Others, describe, join_words, name_axes, name_of
+from .reasons import Alternative, Chosen, Others, describe, name_axes, name_of
 
 Axes: TypeAlias = tuple[Axis, ...]
 Assignment: TypeAlias = tuple[Axes, ...]

@@ -28,6 +28,7 @@ from shape_inference.escaping import in_line
 
 from ...core.graph import Instruction, Source
 from ...core.op import OPS
+from ...core.report_text import join_words
 from ...properties.mesh import Mesh
 from ..propagation import Propagated
 from ..rules import FactorMap, ShardingRule, factor_name, rule_of
@@ -923,11 +924,6 @@ def name_axes(axes: Iterable[Axis], mesh: Mesh) -> str:
         for axis in merge_parts(axes)
     }
     return join_words([f"`{axis.name}{part}`" for axis, part in parts.items()])
-
-
-def join_words(words: Sequence[str]) -> str:
-    """a, b and c."""
-    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def name_with_line(instruction: Instruction) -> str:
