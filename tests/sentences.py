@@ -125,8 +125,14 @@ def _text(node: ast.expr) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
-        return "".join(_text(part) if isinstance(part, ast.Constant) else "X" for part in node.values)
+        return "".join(_text(part) if isinstance(part, ast.Constant) else _placeholder(part) for part in node.values)
     return ""
+
+
+def _placeholder(part: ast.expr) -> str:
+    """What a message fills in, by the last name in its expression: `{got}`."""
+    names = re.findall(r"[^\W\d]\w*", re.sub(r"'[^']*'", "", ast.unparse(getattr(part, "value", part))))
+    return f"{{{names[-1] if names else 'x'}}}"
 
 
 SOURCES: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
