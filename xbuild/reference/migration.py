@@ -64,9 +64,9 @@ ops.CreateToken | op | create_token |
 ops.CrossReplicaSum | composition | cross_replica_sum |
 ops.CustomCallApiVersion | words | custom_call | pass `api_version="API_VERSION_TYPED_FFI"`, for example
 ops.CustomCallSchedule | words | custom_call | pass `schedule="SCHEDULE_EARLIEST"`, for example
-ops.CustomCallWithAliasing | op | custom_call | pass `output_to_operand_aliasing=`, which xbuild stores and prints; it has no effect on a run
-ops.CustomCallWithComputation | op | custom_call | pass `called_computations=`, which xbuild stores and prints; it has no effect on a run
-ops.CustomCallWithLayout | op | custom_call | pass `operand_layout_constraints=`, which xbuild stores and prints; it has no effect on a run
+ops.CustomCallWithAliasing | op | custom_call | `output_to_operand_aliasing=` is printed, but has no effect on a run
+ops.CustomCallWithComputation | op | custom_call | `called_computations=` is printed, but has no effect on a run
+ops.CustomCallWithLayout | op | custom_call | `operand_layout_constraints=` is printed, but has no effect on a run
 ops.Digamma | composition | digamma |
 ops.Dot | composition | dot | chooses the contraction from the ranks of the operands; HLO's dot is xb.dot_general
 ops.Eigh | composition | eigh | `epsilon` defaults to the machine epsilon of the element type
@@ -108,12 +108,12 @@ XlaBuilder.build | python | Builder.build |
 XlaBuilder.clear_frontend_attributes | refused | - | no op reads frontend attributes
 XlaBuilder.clear_op_metadata | python | scope | leave the `with` block to end the scope
 XlaBuilder.clear_sharding | refused | - | a builder has no sharding to clear
-XlaBuilder.get_program_shape | python | Computation.program_shape | read the property of the computation that `build` returns
+XlaBuilder.get_program_shape | python | Computation.program_shape | a property of the computation that `build` returns
 XlaBuilder.get_shape | python | Value.shape | read the property of the value: `x.shape`
 XlaBuilder.is_constant | python | is_constant |
 XlaBuilder.set_frontend_attributes | refused | - | no op reads frontend attributes; xbuild keeps those in HLO text
 XlaBuilder.set_op_metadata | python | scope | sets op_name; xbuild always records the source line
-XlaBuilder.set_sharding | refused | - | annotate the finished program with `xb.shard.annotated`; xbuild keeps shardings in HLO text
+XlaBuilder.set_sharding | refused | - | use `xb.shard.annotated`; xbuild keeps shardings in HLO text
 XlaBuilder.setup_alias | refused | - | values have no buffers to share; xbuild keeps aliases in the header of HLO text
 XlaComputation.__init__ | python | parse_hlo | reads HLO text, but not the binary form
 XlaComputation.as_hlo_dot_graph | python | viz | call `xb.viz(program).render("dot")`
@@ -125,7 +125,7 @@ XlaComputation.hash | python | fingerprint |
 XlaComputation.name | python | Computation.name | read the attribute
 XlaComputation.program_shape | python | Computation.program_shape | read the property
 ChannelHandle | words | send | pass `channel_id=1`, for example
-ConvolutionDimensionNumbers | python | ConvolutionDimensionNumbers | alternatively, pass a string such as `"b01f_01io->b01f"`
+ConvolutionDimensionNumbers | python | ConvolutionDimensionNumbers | accepts text, too: `"b01f_01io->b01f"`
 DotDimensionNumbers | words | dot_general | pass `lhs_contracting_dims=` and similar arguments
 FftType | words | fft | pass `"RFFT"`, for example
 FrontendAttributes | refused | - | no op reads frontend attributes
@@ -133,14 +133,14 @@ GatherDimensionNumbers | words | gather | pass `offset_dims=` and similar argume
 Layout | python | Layout | layouts are read and printed, but have no effect on values
 OpMetadata | python | scope | sets op_name; xbuild always records the source line
 PaddingConfig | words | pad | pass `[(low, high, interior), ...]`
-PaddingConfigDimension | python | PaddingDimension | alternatively, pass a tuple (low, high, interior)
+PaddingConfigDimension | python | PaddingDimension | also accepts a tuple (low, high, interior)
 PrecisionConfig | words | dot | pass `precision="highest"`, for example
 PrimitiveType | python | PrimitiveType | write `xb.f32`, for example
 ReplicaGroup | words | all_reduce | pass `replica_groups=[(0, 1), (2, 3)]`, for example
 ResultAccuracy | refused | - | each op has a single accuracy, which its docstring states
 ScatterDimensionNumbers | words | scatter | pass `update_window_dims=` and similar arguments
 Shape | python | Shape | write `xb.f32[2, 3]`, for example
-make_convolution_dimension_numbers | python | ConvolutionDimensionNumbers | alternatively, pass a string such as `"b01f_01io->b01f"`
+make_convolution_dimension_numbers | python | ConvolutionDimensionNumbers | accepts text, too: `"b01f_01io->b01f"`
 make_dot_dimension_numbers | words | dot_general | pass `lhs_contracting_dims=` and similar arguments
 make_padding_config | words | pad | pass `[(low, high, interior), ...]`
 make_replica_groups | words | all_reduce | pass `replica_groups=[(0, 1), (2, 3)]`, for example

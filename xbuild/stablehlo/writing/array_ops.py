@@ -78,7 +78,7 @@ from .writer import (
 
 @lines
 def add(writer: FunctionWriter, instruction: Instruction) -> Line:
-    """An add of pred is `stablehlo.or`."""
+    """An add of pred becomes `stablehlo.or`."""
     return same_type(writer, instruction, op_name(instruction))
 
 
@@ -127,7 +127,7 @@ def usual_order(shape: AnyShape) -> str:
 
 @values
 def select(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """A select of tuples becomes one op per leaf."""
+    """A select of tuples becomes one select for each leaf."""
     last = in_one_precision(writer, instruction)
     which, *chosen = last.operands
     found = []
@@ -147,13 +147,13 @@ def select(writer: FunctionWriter, instruction: Instruction) -> Tree:
 
 @values
 def copy(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """No op is written: a copy is its operand."""
+    """No op is written; a copy becomes its operand."""
     return writer.names[instruction.operands[0]]
 
 
 @values
 def convert(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """A complex number that is not 0 becomes true; StableHLO's convert looks only at the real part."""
+    """A complex number other than 0 becomes true; StableHLO's convert tests only the real part."""
     source, target = instruction.operands[0].shape, instruction.attributes.new_element_type
     assert isinstance(source, Shape)
     if source.dtype.kind == "complex" and target is pred:
@@ -164,7 +164,7 @@ def convert(writer: FunctionWriter, instruction: Instruction) -> Tree:
 
 @values
 def bitcast_convert(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """HLO's pred is a byte and MLIR's i1 a bit, so pred goes through u8 in either direction."""
+    """A conversion from or to pred passes through u8, because HLO's pred is a byte and MLIR's i1 is a bit."""
     source, target = instruction.operands[0].shape, instruction.attributes.new_element_type
     assert isinstance(source, Shape)
     if (source.dtype is pred) != (target is pred):
@@ -197,7 +197,7 @@ def _dtype(value: Value) -> PrimitiveType:
 
 @values
 def bitcast(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """Transposes, reshapes and a `stablehlo.bitcast_convert` put the elements in the order of the layouts."""
+    """Becomes transposes, reshapes and a `stablehlo.bitcast_convert`, which order the elements by the layouts."""
     source, target = instruction.operands[0].shape, instruction.shape
     assert isinstance(source, Shape)
     assert isinstance(target, Shape)
@@ -239,7 +239,7 @@ def _bitcast_row(operand: Value, dtype: PrimitiveType) -> Value:
 
 
 def _refuse_opcode(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """Refused: StableHLO has no such op, and its value depends on the implementation."""
+    """xbuild refuses the op: StableHLO has no counterpart, and its value depends on the implementation."""
     refuse(instruction, "StableHLO has no such op, and its value depends on the implementation")
 
 
@@ -254,7 +254,7 @@ for _opcode in ("stochastic_convert", "rng_get_and_update_state"):
 
 @values
 def constant(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """The annotations precede the literal."""
+    """The text lists the annotations before the literal."""
     array = instruction.attributes.literal
     if isinstance(array, ElidedArray):
         refuse(instruction, "the HLO text elides its elements as {...}")
@@ -293,7 +293,7 @@ def pad(writer: FunctionWriter, instruction: Instruction) -> Line:
 
 @lines
 def dynamic_reshape(writer: FunctionWriter, instruction: Instruction) -> Line:
-    """The sizes are scalars in HLO and one vector in StableHLO."""
+    """The sizes are scalars in HLO and a single vector in StableHLO."""
     operand, *sizes = instruction.operands
     one, name = "tensor<1xi32>", instruction.name
     reshaped, joined = printer_of("stablehlo.reshape"), printer_of("stablehlo.concatenate")
@@ -388,7 +388,7 @@ def sort(writer: FunctionWriter, instruction: Instruction) -> Line:
 
 @values
 def topk(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """CHLO's top_k finds only the largest elements; the smallest are the first elements of a sort."""
+    """CHLO's top_k finds only the largest elements; the smallest are taken from the start of a sort."""
     if not instruction.attributes.largest:
         return write_decomposition(writer, instruction, _k_smallest)
     writer.define(instruction, *form_line(writer, instruction))
@@ -418,7 +418,7 @@ def _k_smallest(operand: Value, *, k: int, largest: bool) -> Value:
 
 @values
 def reduce(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """A reducer of one op on one type is written as the name of that op, any other as a region."""
+    """A reducer of one op on one type is written as the op's name; any other reducer is written as a region."""
     a = instruction.attributes
     operands, inits = instruction.arguments()
     pairs = [(writer.name(x), writer.name(init)) for x, init in zip(operands, inits, strict=True)]
@@ -551,7 +551,7 @@ def ragged_dot(writer: FunctionWriter, instruction: Instruction) -> Line:
 
 @values
 def scaled_dot(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """A dot of the operands, each multiplied by its scales, which are repeated over their blocks."""
+    """Becomes a dot of the scaled operands; each scale is repeated over its block and multiplied with the operand."""
     return write_decomposition(writer, instruction, _scaled_dot)
 
 
@@ -584,7 +584,7 @@ def _apply_scale(operand: Value, scale: Value) -> Value:
 
 @values
 def convolution(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """Annotations go into the dictionary of the op's own attributes; operands of two precisions are converted."""
+    """The op's attribute dictionary contains the annotations; operands of two precisions are converted first."""
     a = instruction.attributes
     last = in_one_precision(writer, instruction)
     window = {
@@ -642,7 +642,7 @@ for _opcode in ("cholesky", "fft"):
 
 @lines
 def rng(writer: FunctionWriter, instruction: Instruction) -> Line:
-    """The extents of the result are a constant operand."""
+    """A constant operand states the extents of the result."""
     a, row = instruction.attributes, printer_of("stablehlo.rng")
     vector = f"tensor<{a.shape.rank}xi64>"
     literal = listed(a.shape.dims) if a.shape.dims else ""

@@ -39,7 +39,7 @@ from .writer import (
 
 @values
 def call(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """The computation becomes a function; for a composite, its decomposition."""
+    """The computation becomes a function; for a composite, this function is its decomposition."""
     function = writer.function_symbol(instruction.attributes.to_apply)
     kept: dict[str, str] = dict(instruction.annotations.get("frontend_attributes", {}))
     if instruction.annotations.get("is_composite") != "true" or COMPOSITE_NAME not in kept:
@@ -63,7 +63,7 @@ def fusion(writer: FunctionWriter, instruction: Instruction) -> Tree:
 
 @values
 def while_(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """The state is one value per array and token; both regions use the same names for them."""
+    """The state has one value for each array and token; both regions use the same names for these values."""
     a = instruction.attributes
     first, types = writer.leaf_names(instruction.operands), writer.types(instruction.operands)
     state = [writer.fresh("iterArg") for _ in first]
@@ -76,7 +76,7 @@ def while_(writer: FunctionWriter, instruction: Instruction) -> Tree:
 
 @values
 def conditional(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """`stablehlo.if` for a pred, `stablehlo.case` for an index; branches capture their operands."""
+    """A pred selects with `stablehlo.if`, an index with `stablehlo.case`; branches capture their operands."""
     index, *operands = instruction.operands
     assert isinstance(index.shape, Shape)
     op = "if" if index.shape.dtype is pred else "case"
@@ -107,13 +107,13 @@ def scan(writer: FunctionWriter, instruction: Instruction) -> Line:
 
 @values
 def tuple_(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """No op is written: the elements are separate values."""
+    """No op is written; the elements are separate values."""
     return tuple([writer.names[each] for each in instruction.operands])
 
 
 @values
 def get_tuple_element(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """No op is written: the element is a separate value."""
+    """No op is written; the element is a separate value."""
     tree = writer.names[instruction.operands[0]]
     if isinstance(tree, str):
         refuse(instruction, "it takes an element of an operation in progress, which is one future in StableHLO")
@@ -123,7 +123,7 @@ def get_tuple_element(writer: FunctionWriter, instruction: Instruction) -> Tree:
 
 @values
 def domain(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """No op is written: a domain is its operand."""
+    """No op is written; a domain becomes its operand."""
     return writer.names[instruction.operands[0]]
 
 
@@ -132,7 +132,7 @@ lines.enter("after_all", plain_line)
 
 @values
 def opt_barrier(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """No op is written for a barrier without values."""
+    """A barrier without values is omitted."""
     if not writer.types(instruction.operands):
         return writer.names[instruction.operands[0]]
     writer.define(instruction, *form_line(writer, instruction))
@@ -141,7 +141,7 @@ def opt_barrier(writer: FunctionWriter, instruction: Instruction) -> Tree:
 
 @values
 def add_dependency(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """`stablehlo.optimization_barrier` of operand and token, which keeps the order."""
+    """Becomes a `stablehlo.optimization_barrier` of the operand and the token, which preserves the order."""
     operand, _ = instruction.operands
     names, types = writer.leaf_names(instruction.operands), writer.types(instruction.operands)
     text = printer_of("stablehlo.optimization_barrier").text(names, types, types)

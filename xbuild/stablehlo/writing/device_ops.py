@@ -128,7 +128,7 @@ def collective_head(writer: FunctionWriter, instruction: Instruction, operands: 
 
 
 def _collective_line(writer: FunctionWriter, instruction: Instruction) -> Line:
-    """A collective on all operands at once."""
+    """One op exchanges all operands."""
     names, types = widen_operands(writer, instruction)
     return collective_head(writer, instruction, names), function_text(types, writer.types((instruction,)))
 
@@ -139,7 +139,7 @@ for _opcode in ("all_gather", "all_reduce", "reduce_scatter", "collective_broadc
 
 @values
 def collective_permute(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """A collective permute becomes one op per operand."""
+    """Becomes one op for each operand."""
     found: list[str] = []
     notes = notes_text(writer, instruction)
     shapes = instruction.shape.elements if isinstance(instruction.shape, TupleShape) else (instruction.shape,)
@@ -155,7 +155,7 @@ def collective_permute(writer: FunctionWriter, instruction: Instruction) -> Tree
 
 @values
 def all_to_all(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """The form with one array per member becomes one exchange of the stacked arrays."""
+    """The form with one array for each member becomes a single exchange of the stacked arrays."""
     if instruction.attributes.split_dimension is None:
         return write_decomposition(writer, instruction, _exchange_stacked)
     writer.define(instruction, *_collective_line(writer, instruction))
@@ -175,7 +175,7 @@ def _exchange_stacked(operands: tuple[Value, ...], **attributes: Any) -> Value:
 
 @values
 def ragged_all_to_all(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """`stablehlo.custom_call @ragged_all_to_all`, which XLA reads as the op; channel 0 means none."""
+    """Becomes `stablehlo.custom_call @ragged_all_to_all`, which XLA reads as this op; channel 0 means no channel."""
     a = instruction.attributes
     words = fields({"channel_id": f"{a.channel_id or 0} : i64", "replica_groups": groups_text(a.replica_groups)})
     config = f"{{api_version = 4 : i32, backend_config = {{{words}}}}}"
@@ -237,12 +237,12 @@ def _collective_result(instruction: Instruction) -> AnyShape:
 
 
 def _collective_start(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """One `stablehlo.async_start` per operand."""
+    """Becomes one `stablehlo.async_start` for each operand."""
     return _write_starts(writer, instruction, instruction, instruction.operands, _collective_result(instruction))
 
 
 def _collective_done(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """One `stablehlo.async_done` per operand."""
+    """Becomes one `stablehlo.async_done` for each operand."""
     futures, shape = writer.names[instruction.operands[0]], instruction.shape
     if isinstance(futures, str):
         return _write_done(writer, instruction, futures, shape)
@@ -271,7 +271,7 @@ def _wrapped_parameters(start: Instruction | None) -> tuple[Instruction, ...]:
 
 @values
 def async_start(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """One `stablehlo.async_start` per operand of a collective; anything else is computed at its start."""
+    """A collective gets one `stablehlo.async_start` for each operand; any other op is computed at its start."""
     collective = _wrapped_collective(instruction)
     if collective is None:
         return write_inline(writer, instruction.attributes.calls, [writer.names[each] for each in instruction.operands])
@@ -280,13 +280,13 @@ def async_start(writer: FunctionWriter, instruction: Instruction) -> Tree:
 
 @values
 def async_update(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """No op is written: an update is its start."""
+    """No op is written; an update becomes its start."""
     return writer.names[instruction.operands[0]]
 
 
 @values
 def async_done(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """One `stablehlo.async_done` per operand of a collective."""
+    """A collective gets one `stablehlo.async_done` for each operand."""
     if _wrapped_collective(origin(instruction)) is None:
         return writer.names[instruction.operands[0]]
     return _collective_done(writer, instruction)
@@ -294,13 +294,13 @@ def async_done(writer: FunctionWriter, instruction: Instruction) -> Tree:
 
 @values
 def copy_start(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """No op is written: a copy is its operand."""
+    """No op is written; a copy becomes its operand."""
     return writer.names[instruction.operands[0]]
 
 
 @values
 def copy_done(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """No op is written: this is the operand of the start."""
+    """No op is written; the result is the operand of the start."""
     return writer.names[instruction.operands[0]]
 
 
@@ -320,7 +320,7 @@ def _transfer_properties(instruction: Instruction, to_host: int) -> dict[str, st
 
 @values
 def send(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """One op starts the transfer and waits for it. Its tree, like the tuple of HLO: operand, context, token."""
+    """One op starts the transfer and waits for it. As in HLO, its results are operand, context and token."""
     operand, _ = instruction.operands
     types = function_text(writer.types(instruction.operands), [TOKEN])
     head = generic(
@@ -333,13 +333,13 @@ def send(writer: FunctionWriter, instruction: Instruction) -> Tree:
 
 @values
 def send_done(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """The send is written as one op; this is its token."""
+    """No op is written; the result is the token of the send."""
     return writer.names[instruction.operands[0]][2]
 
 
 @values
 def recv(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """The op is written in place of the recv-done if that is in the same computation."""
+    """If the recv-done is in the same computation, the op is written at the position of the recv-done."""
     if instruction in writer.awaited:
         return writer.names[instruction.operands[0]]
     *parts, token = _emit_recv(writer, instruction)
@@ -348,7 +348,7 @@ def recv(writer: FunctionWriter, instruction: Instruction) -> Tree:
 
 @values
 def recv_done(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """`stablehlo.recv`, unless it was written in place of the recv."""
+    """Becomes `stablehlo.recv`, unless that op is already written at the position of the recv."""
     begun = instruction.operands[0]
     if begun not in writer.awaited:
         tree = writer.names[begun]
@@ -383,7 +383,7 @@ def outfeed(writer: FunctionWriter, instruction: Instruction) -> Line:
 
 @values
 def custom_call(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """A result that is a tuple of one value, or of tuples, stays a tuple; its elements are extracted."""
+    """A result that is a tuple of one value or of tuples remains a tuple, and its elements are extracted."""
     a = instruction.attributes
     operands = [_operand_name(writer, each) for each in instruction.operands]
     shape = instruction.shape
