@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 1. A graph is built, not run
 #
-# In NumPy the line `c = a + b` computes numbers. In XLA it records an instruction, and no numbers exist yet. What
-# exists is the instruction's *shape*: an element type and dimensions, such as `f32[2,3]`.
+# In NumPy, the line `c = a + b` computes numbers. In XLA, the same line only records an instruction; no numbers exist
+# yet. The instruction already has a *shape*: an element type and dimensions, such as `f32[2,3]`.
 #
-# Each lesson asks before it shows. Guess, then look: a wrong guess teaches more than a right one.
+# Each lesson asks a question before it shows the answer. Guess first: a wrong guess teaches more than a right one.
 
 # %%
 import xbuild as xb
@@ -19,13 +19,14 @@ def program(a, b):
 print(program)
 
 # %% [markdown]
-# Each line of this text is an instruction: its name, its shape, its op, its operands. `ROOT` marks the result.
+# Each line of this text is an instruction with its name, shape, op and operands. `ROOT` marks the result.
 
 # %%
 ask("How many numbers have been added so far?", ..., lambda: 0, claim=about_xbuild("Building computes nothing"))
 
 # %% [markdown] rule
-# None. `xb.add(a, b)` returned a handle to an instruction. The program runs when you pass it to `xb.evaluate`.
+# No numbers have been added: `xb.add(a, b)` returned a handle to an instruction. The program runs when you pass it to
+# `xb.evaluate`.
 
 # %%
 ask(
@@ -38,11 +39,12 @@ ask(
 show(program)
 
 # %% [markdown] rule
-# (1+10)*1 = 11, (2+10)*2 = 24, (3+10)*3 = 39.
+# The result is `(1 + 10) * 1 = 11`, `(2 + 10) * 2 = 24` and `(3 + 10) * 3 = 39`.
 #
 # ## Shapes come before values
 #
-# The shape of a result follows from the shapes of its operands, so shape errors are found while the program is built.
+# The shape of a result follows from the shapes of its operands, so xbuild finds shape errors while it builds the
+# program.
 
 
 # %%
@@ -52,13 +54,14 @@ def product(a, b):
 
 
 ask(
-    "What is the shape of the product of f32[2,5] and f32[5,7]? Write it as f32[...]",
+    "What is the shape of the product of f32[2,5] and f32[5,7]? (written as f32[...])",
     ..., lambda: str(product.root.shape),
     claim=on_xla(product, [[1.0] * 5] * 2, [[1.0] * 7] * 5),
 )  # fmt: skip
 
 # %% [markdown] rule
-# `f32[2,7]`: the two dimensions of 5 are contracted. No array was needed to know this.
+# The product has the shape `f32[2,7]`: the two dimensions of extent 5 are contracted. xbuild needed no array to compute
+# this shape.
 
 
 # %%
@@ -78,11 +81,12 @@ def build_wrong():
 
 
 ask(
-    "f32[2,5] times f32[4,7] is impossible. When is the error found?",
+    "The product of f32[2,5] and f32[4,7] does not exist. When does xbuild find the error?",
     ..., build_wrong, choices=["while it is built", "while it runs"], claim=on_xla(TEXT),
 )  # fmt: skip
 
 # %% [markdown] rule
-# The message names both numbers that clash, 5 and 4, the operands, and the line. Nothing had to run.
+# The message names the operands, the line and the two extents that differ, 5 and 4. Nothing had to run.
 #
-# **Rule.** A line of the program adds an instruction with a known shape. Values come later, when the program runs.
+# **Rule.** A line of the program adds an instruction whose shape is known at once. Its value is computed later, when
+# the program runs.

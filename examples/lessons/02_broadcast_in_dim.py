@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 2. BroadcastInDim says where each dimension goes
 #
-# NumPy aligns shapes from the right and repeats silently. XLA aligns nothing: for each dimension of the operand,
-# `broadcast_in_dim` takes the dimension of the result that it becomes. Along all other dimensions the operand is
-# repeated.
+# NumPy aligns shapes from the right and silently repeats the smaller array. XLA never aligns shapes for you:
+# `broadcast_in_dim` takes, for each dimension of the operand, the dimension of the result that it becomes. The operand
+# is repeated along all other dimensions of the result.
 
 # %%
 import xbuild as xb
@@ -30,7 +30,8 @@ def as_columns(x):
 ask("x = [1, 2] becomes s32[2,3] with broadcast_dimensions=[0]. What are the 6 numbers?", ..., as_columns, [1, 2])
 
 # %% [markdown] rule
-# Element `[i, j]` is `x[i]`: the first row is 1, 1, 1. NumPy would refuse this; its `x[:, None]` does the same.
+# Element `[i, j]` is `x[i]`, so the first row is 1, 1, 1. NumPy would refuse to broadcast `x` to this shape; `x[:,
+# None]` gives the same result.
 #
 # ## A dimension of size 1
 
@@ -41,13 +42,13 @@ def stretched(x):
     return xb.broadcast_in_dim(x, [2, 3], broadcast_dimensions=[0, 1])
 
 
-ask("x = [[1, 2, 3]] is s32[1,3], and becomes s32[2,3] with broadcast_dimensions=[0, 1]. What comes out?",
+ask("x = [[1, 2, 3]] is s32[1,3] and becomes s32[2,3] with broadcast_dimensions=[0, 1]. What is the result?",
     ..., stretched, [[1, 2, 3]])  # fmt: skip
 
 # %% [markdown] rule
-# A dimension of size 1 is repeated as well. Any other size must equal that of the result's dimension.
+# A dimension of extent 1 is repeated too. Any other extent must equal the extent of the result's dimension.
 #
-# ## And the operator `+`
+# ## The operator `+`
 
 
 # %%
@@ -66,13 +67,14 @@ def plus():
     return "yes"
 
 
-ask("May f32[2,3] + f32[3] be written without saying where the 3 goes?", ..., plus, choices=["yes", "no"],
-    claim=on_xla(TEXT))  # fmt: skip
+ask("Does xbuild accept f32[2,3] + f32[3] if you do not say where the dimension of the right operand goes?",
+    ..., plus, choices=["yes", "no"], claim=on_xla(TEXT))  # fmt: skip
 show(as_rows)
 
 # %% [markdown] rule
-# The message shows the fix: `broadcast_dimensions=[1]`.
+# The operator does not align shapes either. The message shows the fix: `broadcast_dimensions=[1]`.
 #
-# **Rule.** `broadcast_dimensions[d]` is where the operand's dimension `d` goes. Nothing is aligned for you.
+# **Rule.** `broadcast_dimensions[d]` is the dimension of the result that dimension `d` of the operand becomes. XLA
+# never aligns dimensions for you.
 #
-# Now write one: `xbuild puzzle 1`, the outer sum of two vectors.
+# Now solve `xbuild puzzle 1`, the outer sum of two vectors.

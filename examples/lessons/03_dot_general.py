@@ -1,8 +1,9 @@
 # %% [markdown]
-# # 3. DotGeneral: batch first, then what is left of lhs, then of rhs
+# # 3. DotGeneral: batch dimensions first, then lhs, then rhs
 #
-# Every matrix product, batched product and attention score is one op. It has two kinds of named dimensions:
-# *contracted* ones are summed over and disappear, *batch* ones are paired up. All others are free.
+# One op computes every matrix product, batched product and attention score. You name two kinds of dimensions:
+# *contracted* dimensions are summed over and disappear; *batch* dimensions of the two operands are paired. All other
+# dimensions are free.
 
 # %%
 import numpy as np
@@ -24,16 +25,16 @@ def product(lhs, rhs):
 
 lhs, rhs = whole_numbers(2, 5, 3), whole_numbers(3, 5, 4)
 ask(
-    "lhs is f32[2,5,3], rhs is f32[3,5,4]. Dimension 2 of lhs and 0 of rhs are contracted (the 3s), "
-    "dimension 1 of both is batch (the 5s). What are the dimensions of the result, in order?",
+    "lhs is f32[2,5,3] and rhs is f32[3,5,4]. Dimension 2 of lhs and dimension 0 of rhs (the 3s) are contracted. "
+    "Dimension 1 of both (the 5s) is a batch dimension. What are the dimensions of the result, in order?",
     ..., product, lhs, rhs, of=np.shape,
 )  # fmt: skip
 
 # %% [markdown] rule
-# Batch first (5), then the free dimensions of lhs (2), then those of rhs (4). The order in the operands does not
-# matter: the 5 was in the middle.
+# The result is f32[5,2,4]: the batch dimension (5), then the free dimension of lhs (2), then the free dimension of rhs
+# (4). The batch dimension comes first although it was in the middle of both operands.
 #
-# ## The same as einsum
+# ## The same product as an einsum
 
 # %%
 spelled = ["ebc,cbd->bed", "ebc,cbd->ebd", "ebc,cbd->edb"]
@@ -45,13 +46,13 @@ def which():
 
 
 same = on_xla(product, lhs, rhs)
-ask("Which einsum is this product?", ..., which, choices=spelled, claim=same)
+ask("Which einsum computes this product?", ..., which, choices=spelled, claim=same)
 
 # %% [markdown] rule
-# `ebc,cbd->bed`: `b` is in both operands and in the result, so it is a batch dimension. `c` is in both but not in the
-# result, so it is contracted.
+# The product is `ebc,cbd->bed`. The letter `b` is in both operands and in the result, so it is a batch dimension. The
+# letter `c` is in both operands but not in the result, so it is contracted.
 #
-# ## No dimension named
+# ## A product without contracted or batch dimensions
 
 
 # %%
@@ -61,7 +62,7 @@ def outer(x, y):
 
 
 ask(
-    "Nothing is contracted and nothing is batch: x = [1, 2], y = [10, 20, 30]. What is the result?",
+    "The product of x = [1, 2] and y = [10, 20, 30] has no contracted and no batch dimensions. What is the result?",
     ...,
     outer,
     [1, 2],
@@ -69,8 +70,10 @@ ask(
 )
 
 # %% [markdown] rule
-# All dimensions are free, so the result is f32[2,3], each element of x times each of y: 10, 20, 30, then 20, 40, 60.
+# All dimensions are free, so the result is f32[2,3]: each element of x times each element of y. Its rows are 10, 20, 30
+# and 20, 40, 60.
 #
-# **Rule.** Result dimensions: batch, free in lhs, free in rhs. Contracted dimensions are gone.
+# **Rule.** The result has the batch dimensions first, then the free dimensions of lhs, then the free dimensions of rhs.
+# Contracted dimensions disappear.
 #
-# Now compute attention scores with one op: `xbuild puzzle 7`.
+# Now solve `xbuild puzzle 7`: compute attention scores with one op.

@@ -1,9 +1,8 @@
 # %% [markdown]
-# # 5. Out of bounds: moved, dropped, never an error
+# # 5. Out of bounds: moved or dropped, never an error
 #
-# Indices are data, and on an accelerator data cannot raise an error. So each op defines what an index out of bounds
-# means. There are two answers: the window is *moved* until it fits, or the update is *dropped*. Negative indices do not
-# count from the end.
+# Indices are data, and data cannot raise an error on an accelerator. So each op defines what an index out of bounds
+# means. Some ops *move* the window until it fits; others *drop* the update. Negative indices do not count from the end.
 
 # %%
 import numpy as np
@@ -21,10 +20,10 @@ def read(x, at):
     )
 
 
-ask("Gather reads at [0, 9, 12, -3] of the numbers 0 to 9. What comes out?", ..., read, ten, [0, 9, 12, -3])
+ask("Gather reads the numbers 0 to 9 at [0, 9, 12, -3]. What is the result?", ..., read, ten, [0, 9, 12, -3])
 
 # %% [markdown] rule
-# 0, 9, 9, 0. Gather moves each index to the nearest place that fits: 12 becomes 9, and -3 becomes 0.
+# The result is 0, 9, 9, 0. Gather moves each index to the nearest index that fits: 12 becomes 9, and -3 becomes 0.
 
 
 # %%
@@ -37,14 +36,15 @@ def added(x, at):
 
 
 ask(
-    "Scatter adds 100 at [0, 9, 12, -3] of ten zeros. What are the ten numbers?",
+    "Scatter adds 100 to ten zeros at [0, 9, 12, -3]. What are the ten numbers?",
     ..., added, np.zeros(10, np.int32), [0, 9, 12, -3],
 )  # fmt: skip
 
 # %% [markdown] rule
-# Only elements 0 and 9 change. Scatter *drops* an update whose window does not fit: index 12 adds nothing at 9.
+# Only elements 0 and 9 change. Scatter *drops* an update whose window does not fit, so index 12 adds nothing to element
+# 9.
 #
-# ## A slice whose start is data
+# ## A slice whose start index is data
 
 
 # %%
@@ -53,11 +53,11 @@ def window(x, start):
     return xb.dynamic_slice(x, [start], [4])
 
 
-ask("dynamic_slice of size 4 starts at 8 of the numbers 0 to 9. What comes out?", ..., window, ten, 8)
+ask("A dynamic_slice of size 4 reads the numbers 0 to 9, starting at 8. What is the result?", ..., window, ten, 8)
 
 # %% [markdown] rule
-# 6, 7, 8, 9. The last start at which a window of 4 fits is 6, so the entire window is moved there. The first element is
-# *not* element 8.
+# The result is 6, 7, 8, 9. A window of size 4 can start at 6 at the latest, so the entire window moves there. The first
+# element of the result is *not* element 8.
 
 
 # %%
@@ -70,8 +70,9 @@ ask("dynamic_update_slice writes -1 four times, starting at 8. At which index is
     ..., written, ten, 8, of=lambda out: int(np.argmax(out == -1)))  # fmt: skip
 
 # %% [markdown] rule
-# At 6: the same shift as in dynamic_slice. Elements 6 and 7 are overwritten although the start was 8. A loop that
-# writes blocks past the end of a buffer corrupts its last good block without an error; `xbuild run --strict` reports
-# it.
+# The first -1 is at index 6: the window moves as it did in dynamic_slice. Elements 6 and 7 are overwritten although the
+# start index was 8. A loop that writes blocks past the end of a buffer therefore corrupts its last good block without
+# an error; `xbuild run --strict` reports such a write.
 #
-# **Rule.** Gather, dynamic_slice and dynamic_update_slice move the window. Scatter drops the update. Nothing wraps.
+# **Rule.** Gather, dynamic_slice and dynamic_update_slice move the window. Scatter drops the update. No index wraps
+# around.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 6. Scatter with a repeated index
 #
-# Scatter writes updates to places of an operand and combines each with the value that is there, by a function of two
-# scalars. The same place may occur twice.
+# Scatter combines each update with an element of the operand by a function of two scalars. Several updates may address
+# the same element.
 
 # %%
 import numpy as np
@@ -24,29 +24,31 @@ def scatter_by(combine, updates):
 
 zeros = np.zeros(3, np.int32)
 total = scatter_by(xb.add, [5, 7, 1])
-ask("Into [0, 0, 0] the updates 5, 7, 1 are added at places [1, 1, 2]. What comes out?", ..., total, zeros, [1, 1, 2])
+ask("Scatter adds the updates 5, 7, 1 to [0, 0, 0] at indices [1, 1, 2]. What is the result?",
+    ..., total, zeros, [1, 1, 2])  # fmt: skip
 
 # %% [markdown] rule
-# 0, 12, 1. Both updates of place 1 count. Addition gives 12 in either order, so the order does not matter.
+# The result is 0, 12, 1. Both updates of element 1 count. Their sum is 12 in either order, so the order does not
+# matter.
 #
 # ## Overwriting
 #
-# The function may also ignore the old value: `lambda old, new: new`.
+# The function may also ignore the old value, as `lambda old, new: new` does.
 
 # %%
 last = scatter_by(lambda old, new: new, [5, 7, 1])
 once = [0, 1, 2]
-ask("Overwriting at places [0, 1, 2], each once. What comes out?", ..., last, zeros, once)
+ask("The updates overwrite indices [0, 1, 2], each once. What is the result?", ..., last, zeros, once)
 ask(
-    "Overwriting at places [1, 1, 2]. Which number ends up at place 1, here?",
+    "The updates overwrite indices [1, 1, 2]. Which number is element 1 in xbuild's result?",
     ..., last, zeros, [1, 1, 2], of=lambda out: out[1],
-    claim=chosen("the order of the indices, so that the last update stays", last, zeros, [1, 1, 2]),
+    claim=chosen("the order of the indices, so the last update stays", last, zeros, [1, 1, 2]),
 )  # fmt: skip
 
 # %% [markdown] rule
-# 7 here, since the updates are applied in the order of the indices. The specification promises no order: on a different
-# machine, or in a different version, it may be 5. A program whose result depends on this is wrong, whatever it returned
-# when you tried it.
+# Element 1 is 7 here, because xbuild applies the updates in the order of the indices. The specification promises no
+# order: on a different machine, or in a different version, the element may be 5. A program whose result depends on this
+# order is wrong, whatever it returned when you tried it.
 
 # %%
 maximum = scatter_by(xb.maximum, [5, 7, 1])
@@ -58,20 +60,20 @@ def same_either_way(program):
 
 
 ask(
-    "With `maximum` as the function, updates 5, 7, 1 at [1, 1, 2] of zeros: what comes out?",
+    "Scatter combines the updates 5, 7, 1 with zeros at [1, 1, 2] by `maximum`. What is the result?",
     ...,
     maximum,
     zeros,
     [1, 1, 2],
 )
-ask("Is it the same with the updates 7 and 5 swapped? (yes or no)", ..., same_either_way, maximum,
+ask("Is the result the same if the updates 5 and 7 are swapped? (yes or no)", ..., same_either_way, maximum,
     claim=on_xla(scatter_by(xb.maximum, [7, 5, 1]), zeros, [1, 1, 2]))  # fmt: skip
 show(total)
 
 # %% [markdown] rule
-# 0, 7, 1, and yes: for a maximum the order does not matter.
+# The result is 0, 7, 1, and swapping the updates does not change it: the order does not matter for a maximum.
 #
-# **Rule.** If an index may repeat, use a function for which the order does not matter: add, multiply, maximum, minimum.
-# If each index occurs once, any function is safe, and `unique_indices=True` tells the compiler so.
+# **Rule.** If an index may repeat, use a function for which the order does not matter: add, multiply, maximum or
+# minimum. If each index occurs only once, any function is safe, and `unique_indices=True` tells the compiler about it.
 #
-# Now write one: `xbuild puzzle 9`, a histogram.
+# Now solve `xbuild puzzle 9`, a histogram.

@@ -1,8 +1,9 @@
 # %% [markdown]
-# # 7. Reduce: its initial value and its order
+# # 7. Reduce: its init value and its order
 #
-# `reduce` folds a dimension away by a function of two scalars, starting from an *init*. Two common beliefs are wrong:
-# that init is only used if there is nothing else, and that elements are taken from left to right.
+# `reduce` combines all elements along a dimension by a function of two scalars, starting from a value called *init*.
+# Two common beliefs are wrong: that init matters only if there are no elements, and that elements are combined from
+# left to right.
 
 # %%
 import ml_dtypes
@@ -17,14 +18,15 @@ def from_ten(x):
     return xb.reduce(x, 10.0, xb.add, [0])
 
 
-ask("[1, 2, 3] is reduced by add, with init 10. What comes out?", ..., from_ten, [1, 2, 3],
-    claim=chosen("to let init take part once", from_ten, [1, 2, 3]))  # fmt: skip
+ask("`reduce` adds [1, 2, 3] with init 10. What is the result in xbuild?", ..., from_ten, [1, 2, 3],
+    claim=chosen("to add init once", from_ten, [1, 2, 3]))  # fmt: skip
 
 # %% [markdown] rule
-# 16, here: init takes part once. It is meant to be the neutral number: 0 for add, 1 for multiply, -inf for maximum.
+# The result is 16 here: xbuild adds init once. Init should be the neutral value of the function: 0 for add, 1 for
+# multiply, -inf for maximum.
 #
-# (A compiler may split the fold into pieces and start each with init. That would count 10 twice; with 0 it makes no
-# difference.)
+# A compiler may split the elements into several parts and start each part with init. It would then count 10 several
+# times; an init of 0 makes no difference.
 
 
 # %%
@@ -33,16 +35,17 @@ def nothing(x):
     return xb.reduce(x, -np.inf, xb.maximum, [1])
 
 
-ask("f32[2,0] has two rows of no elements. Its rows are reduced by maximum, with init -inf. What comes out?",
+ask("f32[2,0] has two rows without elements. `reduce` takes the maximum of each row, with init -inf. What is the "
+    "result?",
     ..., nothing, np.zeros((2, 0), np.float32))  # fmt: skip
 
 # %% [markdown] rule
-# -inf, -inf: without elements, only init is left.
+# Both results are -inf: without elements, only init remains.
 #
 # ## The order
 #
-# bf16 has 8 significant bits: 256 + 1 is 257, which is not a bf16 and rounds to 256. So a running sum of ones stops at
-# 256.
+# A bf16 has 8 significant bits. The sum 256 + 1 = 257 is not a bf16 and rounds to 256, so a running sum of ones stops
+# at 256.
 
 # %%
 ones = np.ones(512, ml_dtypes.bfloat16)
@@ -63,14 +66,14 @@ def at_once(x):
     return xb.reduce(x, 0.0, xb.add, [0])
 
 
-ask("A loop adds 512 ones in bf16, one after the other. What is the sum?", ..., one_by_one, ones)
-ask("`reduce` adds the same 512 ones in bf16. What is the sum, here?", ..., at_once, ones,
-    claim=chosen("a sum in wider numbers, rounded once at the end", at_once, ones))  # fmt: skip
+ask("A loop adds 512 ones in bf16, one after another. What is the sum?", ..., one_by_one, ones)
+ask("`reduce` adds the same 512 ones in bf16. What is the sum in xbuild?", ..., at_once, ones,
+    claim=chosen("a sum in a wider type, rounded once at the end", at_once, ones))  # fmt: skip
 show(at_once)
 
 # %% [markdown] rule
-# The loop gives 256, `reduce` gives 512. The specification leaves the order and the inner precision to the
-# implementation, so neither number is guaranteed; XLA:CPU gives 512 as well.
+# The loop returns 256 and `reduce` returns 512. The specification leaves the order and the intermediate precision to
+# the implementation, so neither number is guaranteed. XLA:CPU returns 512 too.
 #
-# **Rule.** Use a neutral number as init. Use functions that may be applied in any order, and expect the last digits of
-# a sum of floats to differ between machines.
+# **Rule.** Use a neutral value as init, and a function that may be applied in any order. Expect the last digits of a
+# sum of floats to differ between machines.

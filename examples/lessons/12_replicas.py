@@ -1,8 +1,8 @@
 # %% [markdown]
-# # 12. Replicas: one program, many lives
+# # 12. Replicas: one program on many devices
 #
-# A program with `num_replicas=4` runs on four devices. Each has its own arguments and its own results, and runs the
-# same text. There is no master, and nothing is sent to other replicas unless an instruction says so.
+# A program with `num_replicas=4` runs on four devices. All devices run the same program, but each has its own arguments
+# and results. No device is a master, and a replica sends nothing to the others unless an instruction says so.
 
 # %%
 import numpy as np
@@ -17,7 +17,7 @@ def on_replicas(function, count=4):
 
 doubled = on_replicas(lambda x: x * 2)
 ask(
-    "Four replicas get 1, 2, 3, 4, and the program is x * 2. What are the results? (one number for each of the four)",
+    "Four replicas get 1, 2, 3, 4, and the program is x * 2. What are the four results? (one number for each replica)",
     ...,
     doubled,
     1,
@@ -27,16 +27,17 @@ ask(
 )
 
 # %% [markdown] rule
-# 2, 4, 6, 8: four results, since one program runs four times.
+# The results are 2, 4, 6, 8: each of the four runs returns one result.
 
 # %%
 who = on_replicas(lambda x: xb.convert(xb.replica_id(x.builder), xb.s32) * 10 + x)
-ask("The program is replica_id * 10 + x, and every x is 5. What do the four have? (one number for each of the four)",
+ask("The program is replica_id * 10 + x, and every x is 5. What are the results? (one number for each replica)",
     ..., who, 5, 5, 5, 5)  # fmt: skip
 
 # %% [markdown] rule
-# 5, 15, 25, 35. `replica_id` is the only op that gives each replica a different number: 0, 1, 2, 3. All differences
-# between replicas come from it or from their arguments.
+# The results are 5, 15, 25, 35, because `replica_id` returns a different number on each replica: 0, 1, 2, 3. In a
+# program that does not communicate, read an infeed or draw random numbers, replicas differ only through `replica_id`
+# and their arguments.
 
 
 # %%
@@ -46,29 +47,31 @@ def chosen_by_replica(x):
 
 
 ask(
-    "The program is select(replica_id == 0, x + 100, x), and x is 1, 2, 3, 4. What do the four have? "
-    "(one number for each of the four)",
+    "The program is select(replica_id == 0, x + 100, x), and x is 1, 2, 3, 4. What are the results? "
+    "(one number for each replica)",
     ..., on_replicas(chosen_by_replica), 1, 2, 3, 4,
 )  # fmt: skip
 
 # %% [markdown] rule
-# 101, 2, 3, 4. All four *compute* x + 100; the select discards it on three. The text is the same for all.
+# The results are 101, 2, 3, 4. All four replicas *compute* x + 100, but the select discards it on three of them. Every
+# replica runs the same program.
 #
 # ## The first collective
 #
-# `cross_replica_sum` is an instruction that all replicas run together: each gets the sum of all their values.
+# All replicas execute `cross_replica_sum` together, and each receives the sum of all their values.
 
 # %%
 summed = on_replicas(xb.cross_replica_sum)
-ask("cross_replica_sum of 1, 2, 3, 4. What do the four have? (one number for each of the four)",
+ask("What does cross_replica_sum of 1, 2, 3, 4 return? (one number for each replica)",
     ..., summed, 1, 2, 3, 4)  # fmt: skip
 run = xb.trace(summed, [[value] for value in np.int32([1, 2, 3, 4])], origins=True)
 show(run)
-ask("In the recorded run, at how many instructions does a replica wait for others?", ..., lambda: 1,
-    claim=about_xbuild("The step page shows it as a bar across the four lanes"))  # fmt: skip
+ask("At how many instructions of the recorded run does a replica wait for others?", ..., lambda: 1,
+    claim=about_xbuild("The step page shows this instruction as a bar across the four lanes"))  # fmt: skip
 
 # %% [markdown] rule
-# 10 on each of them. It is the only instruction at which they wait for each other: none can have the sum before the
-# last one has contributed.
+# Each replica holds 10. The sum is the only instruction at which replicas wait for each other: no replica can have the
+# sum before the last one has contributed its value.
 #
-# **Rule.** Read a replicated program as one replica and ask at each line: what do I hold, and whom do I wait for?
+# **Rule.** Read a replicated program as if you were one replica, and ask at each line: which value do I hold, and which
+# replicas do I wait for?

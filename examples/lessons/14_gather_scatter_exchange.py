@@ -1,8 +1,8 @@
 # %% [markdown]
-# # 14. AllGather, ReduceScatter, AllToAll: the order in the group counts
+# # 14. AllGather, ReduceScatter, AllToAll: the order of a group matters
 #
-# In three collectives each replica receives or contributes a *part*. The parts are numbered, and the number of a
-# replica is its place in the group: in `{1,0}`, replica 1 is first.
+# In these three collectives, each replica receives or contributes a *part* of an array. The position of a replica in
+# its group is the number of its part: in `{1,0}`, replica 1 has part 0.
 
 # %%
 import xbuild as xb
@@ -14,58 +14,64 @@ def on_two(function):
 
 
 gather, turned = (on_two(lambda x, g=group: xb.all_gather(x, 0, 2, [g])) for group in ((0, 1), (1, 0)))
-ask("Replica 0 holds [1, 2], replica 1 holds [3, 4]; all_gather with group {0,1}. What has replica 0?",
+ask("Replica 0 holds [1, 2] and replica 1 holds [3, 4]. What does replica 0 hold after an all_gather with group {0,1}?",
     ..., gather, [1, 2], [3, 4], of=lambda out: out[0])  # fmt: skip
-ask("The same with group {1,0}. What has replica 0?", ..., turned, [1, 2], [3, 4], of=lambda out: out[0])
+ask("What does replica 0 hold if the group is {1,0}?", ..., turned, [1, 2], [3, 4], of=lambda out: out[0])
 
 # %% [markdown] rule
-# 1, 2, 3, 4; then 3, 4, 1, 2, on both replicas. A group is a list, not a set.
+# Both replicas hold 1, 2, 3, 4 with the group {0,1}, and 3, 4, 1, 2 with {1,0}. A group is a list, not a set.
 
 # %%
 scatter = on_two(lambda x: xb.reduce_scatter(x, xb.add, 0, 2, [(0, 1)]))
 ask(
-    "reduce_scatter by add, group {0,1}, of [1, 2] and [3, 4]. What have replicas 0 and 1?",
+    "A reduce_scatter by add, with group {0,1}, takes [1, 2] and [3, 4]. What do replicas 0 and 1 hold?",
     ...,
     scatter,
     [1, 2],
     [3, 4],
 )
 back = on_two(lambda x: xb.reduce_scatter(x, xb.add, 0, 2, [(1, 0)]))
-ask("The same with group {1,0}?", ..., back, [1, 2], [3, 4])
+ask("What do replicas 0 and 1 hold if the group is {1,0}?", ..., back, [1, 2], [3, 4])
 
 # %% [markdown] rule
-# The sum is [4, 6]. The first of the group keeps the first part: 4 / 6 with {0,1}, and 6 / 4 with {1,0}.
+# The sum is [4, 6]. The first replica of the group keeps the first part: replicas 0 and 1 hold 4 and 6 with {0,1}, and
+# 6 and 4 with {1,0}.
 
 # %%
 exchange = on_two(lambda x: xb.all_to_all(x, 0, 0, 2, [(0, 1)]))
-ask("all_to_all of [1, 2] and [3, 4]: part i of each goes to member i. What have replicas 0 and 1?",
+ask("An all_to_all sends part i of [1, 2] and of [3, 4] to replica i. What do replicas 0 and 1 hold?",
     ..., exchange, [1, 2], [3, 4])  # fmt: skip
 
 # %% [markdown] rule
-# [1, 3] and [2, 4]: written one below the other, rows became columns. All-to-all is a transpose across devices.
+# The replicas hold [1, 3] and [2, 4]. If you write the two arrays one below the other, rows have become columns:
+# all-to-all is a transpose across devices.
 #
-# ## What they cost
+# ## What these collectives cost
 #
-# `xb.cost` counts the bytes that the busiest link carries. For n devices and b bytes, a ring all-reduce sends 2 b
-# (n-1)/n.
+# `xb.cost` counts the bytes that the busiest link carries. For n devices and an array of b bytes, a ring all-reduce
+# sends `2 * b * (n - 1) / n` bytes.
 
 # %%
 eight = xb.computation(xb.s32[8])
 whole = xb.Module("whole", eight(lambda x: xb.all_reduce(x, xb.add)), num_replicas=4)
 halves = xb.Module("halves", eight(lambda x: xb.all_gather(xb.reduce_scatter(x, xb.add, 0, 4), 0, 4)), num_replicas=4)
-ask("all_reduce of s32[8] (32 bytes) on 4 replicas. How many bytes?", ..., lambda: xb.cost(whole).link_bytes,
-    claim=about_xbuild("Counted for the ring, as docs/cost.md has it"))  # fmt: skip
-ask("reduce_scatter of s32[8], then all_gather of the parts. How many bytes in all?", ...,
-    lambda: xb.cost(halves).link_bytes, claim=about_xbuild("Counted for the ring, 32 * 3/4 for each"))  # fmt: skip
-ask("Replicas hold [1]*8, [2]*8, [3]*8, [4]*8. What does the second program give for the first element?",
+ask("How many bytes does an all_reduce of s32[8] (32 bytes) on 4 replicas send?",
+    ..., lambda: xb.cost(whole).link_bytes,
+    claim=about_xbuild("Counted for a ring, as docs/cost.md describes"))  # fmt: skip
+ask("How many bytes do a reduce_scatter of s32[8] and an all_gather of the parts send in total?",
+    ..., lambda: xb.cost(halves).link_bytes,
+    claim=about_xbuild("Counted for a ring, 32 * 3/4 for each collective"))  # fmt: skip
+ask("The replicas hold eight 1s, eight 2s, eight 3s and eight 4s. What is the first element of the second program's "
+    "result?",
     ..., halves, *[[n] * 8 for n in (1, 2, 3, 4)], of=lambda out: out[0][0])  # fmt: skip
 show(halves)
 
 # %% [markdown] rule
-# 48 and 48 bytes, and the same sum: 10. An all-reduce *is* a reduce-scatter and an all-gather. Whoever needs only a
-# part of the sum skips the second half and saves 24 bytes: that is what sharded optimizers do.
+# Both programs send 48 bytes and compute the same sum, 10. An all-reduce *is* a reduce-scatter followed by an
+# all-gather. A replica that needs only a part of the sum skips the all-gather and saves 24 bytes; sharded optimizers do
+# this.
 #
-# **Rule.** Gather joins parts, reduce-scatter sums and keeps one part, all-to-all transposes; parts are numbered by
-# their place in the group.
+# **Rule.** All-gather joins parts, reduce-scatter sums and keeps one part, and all-to-all transposes. The position of a
+# replica in its group numbers its part.
 #
-# Now write: `xbuild puzzle 14` and `xbuild puzzle 17`.
+# Now solve `xbuild puzzle 14` and `xbuild puzzle 17`.

@@ -1,8 +1,8 @@
 # %% [markdown]
-# # 15. CollectivePermute: who receives nothing gets zeros
+# # 15. CollectivePermute: a replica that receives nothing gets zeros
 #
-# `collective_permute` takes pairs (source, target). Each target gets the value of its source. Rings, shifts and halo
-# exchanges are built from it.
+# `collective_permute` takes pairs (source, target), and each target receives the value of its source. Rings, shifts and
+# halo exchanges are built from this op.
 
 # %%
 import xbuild as xb
@@ -15,7 +15,7 @@ def permuted(pairs, count):
 
 
 ask(
-    "Two replicas hold 5 and 6; the only pair is (0, 1). What do they have afterwards?",
+    "Two replicas hold 5 and 6; the only pair is (0, 1). What do they hold afterwards?",
     ...,
     permuted([(0, 1)], 2),
     5,
@@ -23,15 +23,18 @@ ask(
 )
 
 # %% [markdown] rule
-# 0 and 5. Replica 1 gets the 5. No replica sends to replica 0, and it does *not* keep its 5: it gets zeros.
+# The replicas hold 0 and 5. Replica 1 receives the 5. Replica 0 does *not* keep its 5: no replica sends to it, so it
+# gets zeros.
 
 # %%
 ring = permuted([(0, 1), (1, 2), (2, 3), (3, 0)], 4)
-ask("A ring of four, (0,1) (1,2) (2,3) (3,0), of 10, 11, 12, 13. What do they have?", ..., ring, 10, 11, 12, 13)
+ask("Four replicas hold 10, 11, 12, 13; the pairs (0,1), (1,2), (2,3), (3,0) form a ring. What do they hold "
+    "afterwards?",
+    ..., ring, 10, 11, 12, 13)  # fmt: skip
 show(xb.trace(ring, [[10], [11], [12], [13]], origins=True))
 
 # %% [markdown] rule
-# 13, 10, 11, 12: each has the value of its predecessor.
+# The replicas hold 13, 10, 11, 12: each has the value of its predecessor.
 #
 # ## Which pairs are allowed?
 
@@ -39,18 +42,18 @@ show(xb.trace(ring, [[10], [11], [12], [13]], origins=True))
 TEXT = """HloModule permuted, replica_count=3
 ENTRY main { x = f32[] parameter(0)
   ROOT y = f32[] collective-permute(x), source_target_pairs={PAIRS} }"""
-ask("Pairs (0,2) and (1,2): two send to replica 2. Accepted?", ..., TEXT.replace("PAIRS", "{0,2},{1,2}"),
-    choices=["accepted", "refused"])  # fmt: skip
-ask("Pairs (0,1) and (0,2): replica 0 sends to two. Accepted?", ..., TEXT.replace("PAIRS", "{0,1},{0,2}"),
-    choices=["accepted", "refused"])  # fmt: skip
-ask("Pair (1,1) alone: replica 1 sends to itself. Accepted?", ..., TEXT.replace("PAIRS", "{1,1}"),
+ask("In the pairs (0,2) and (1,2), two replicas send to replica 2. Is the program accepted?",
+    ..., TEXT.replace("PAIRS", "{0,2},{1,2}"), choices=["accepted", "refused"])  # fmt: skip
+ask("In the pairs (0,1) and (0,2), replica 0 sends to two replicas. Is the program accepted?",
+    ..., TEXT.replace("PAIRS", "{0,1},{0,2}"), choices=["accepted", "refused"])  # fmt: skip
+ask("In the only pair, (1,1), replica 1 sends to itself. Is the program accepted?", ..., TEXT.replace("PAIRS", "{1,1}"),
     choices=["accepted", "refused"])  # fmt: skip
 
 # %% [markdown] rule
-# Refused, refused, accepted. Each replica is at most once a source and at most once a target, and may be both, even for
-# itself.
+# The first two programs are refused and the third is accepted. A replica can be the source of at most one pair and the
+# target of at most one pair. It may be both, even in the same pair.
 #
-# ## A sum by a ring
+# ## A sum over a ring
 
 
 # %%
@@ -63,19 +66,14 @@ def ring_sum(x):
 
 
 rounds = xb.Module("ring_sum", xb.computation(xb.s32[()])(ring_sum), num_replicas=4)
-ask(
-    "1, 2, 3, 4 are passed around the ring three times, and added each time. What do the four have?",
-    ...,
-    rounds,
-    1,
-    2,
-    3,
-    4,
-)
+ask("Four replicas pass 1, 2, 3, 4 around the ring three times and add what they receive. What do they hold at the "
+    "end?",
+    ..., rounds, 1, 2, 3, 4, )  # fmt: skip
 
 # %% [markdown] rule
-# 10 each: after three steps every number has reached every replica.
+# Each replica holds 10: after three steps, every number has reached every replica.
 #
-# **Rule.** A target gets its source's value, all others get zeros. Each is at most one source and one target.
+# **Rule.** A target receives the value of its source, and all other replicas get zeros. A replica occurs at most once
+# as a source and at most once as a target.
 #
-# Now write: `xbuild puzzle 13`, 15 and 16.
+# Now solve `xbuild puzzle 13`, `xbuild puzzle 15` and `xbuild puzzle 16`.

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # 16. Send and recv: tokens define the order
 #
-# The text of a program does not define an order. If two instructions do not depend on each other, either may run first.
-# If the order matters, a *token* defines it: a value without content that the earlier one returns and the later one
-# takes.
+# The text of a program does not define an order: of two instructions that do not depend on each other, either may run
+# first. If the order matters, a *token* defines it. A token is a value without content that the earlier instruction
+# returns and the later one takes.
 #
-# A `send` starts when the other side has posted its `recv`, unless the machine has a buffer for it. `send_buffers` is
-# their number; 0 is the strict case.
+# A `send` completes only after the other device has posted its `recv`, unless the machine has a buffer for the message.
+# `send_buffers` is the number of buffers for each channel; 0 is the strictest case.
 
 # %%
 import numpy as np
@@ -16,7 +16,7 @@ from xbuild.learning import about_xbuild, ask, chosen, on_stablehlo, show
 
 
 def device(number, is_recv_first):
-    """Send x on channel 1 + number, and receive on the other's channel, one after the other."""
+    """Send x on channel 1 + number and receive on the other device's channel, one after another."""
     builder = xb.Builder(f"device_{number}")
     x = xb.parameter(builder, number=0, shape=xb.s32[()])
     token, mine, other = xb.after_all(builder=builder), 1 + number, 2 - number
@@ -33,38 +33,38 @@ def exchange(first, second):
     return xb.ModuleGroup({0: device(0, first), 1: device(1, second)})
 
 
-STRICT = chosen("that a send waits for its recv, where send_buffers does not say otherwise")
+STRICT = chosen("that a send waits for its recv unless send_buffers says otherwise")
 KINDS = ["ok", "deadlock"]
 polite = exchange(False, True)
-ask("Device 0 sends, then receives. Device 1 receives, then sends. They hold 7 and 8. What does each receive?",
+ask("Device 0 sends, then receives. Device 1 receives, then sends. They hold 7 and 8. What does each device receive?",
     ..., polite, 7, 8, claim=on_stablehlo(polite, np.int32(7), np.int32(8)))  # fmt: skip
 
 # %% [markdown] rule
-# 8 and 7.
+# Device 0 receives 8, and device 1 receives 7.
 
 # %%
 rude = exchange(False, False)
-ask("Both send first, then receive. Without a buffer, what is the verdict?", ..., lambda: xb.check(rude).kind,
+ask("Both devices send first, then receive. What is the verdict without a buffer?", ..., lambda: xb.check(rude).kind,
     choices=KINDS, claim=STRICT)  # fmt: skip
-ask("Both send first, and each channel has a buffer for one message. The verdict?", ...,
+ask("Both devices send first, and each channel has a buffer for one message. What is the verdict?", ...,
     lambda: xb.check(rude, send_buffers=1).kind, choices=KINDS,
-    claim=chosen("to let send_buffers say how many sends go on by themselves"))  # fmt: skip
+    claim=chosen("that send_buffers is the number of sends that complete before their recv"))  # fmt: skip
 show(xb.check(rude))
 
 # %% [markdown] rule
-# A deadlock without a buffer: each send waits for a recv that comes after the other's send. With one buffer it is ok:
-# the send returns at once.
+# Without a buffer, the devices deadlock: each send waits for a recv that comes after the other device's send. With one
+# buffer for each channel, the verdict is ok, because both sends return at once.
 
 # %%
 shy = exchange(True, True)
-ask("Both receive first. Does a buffer for one message help? The verdict with send_buffers=1?", ...,
+ask("Both devices receive first. What is the verdict with send_buffers=1?", ...,
     lambda: xb.check(shy, send_buffers=1).kind, choices=KINDS,
     claim=about_xbuild("This is the verdict of xb.check"))  # fmt: skip
 
 # %% [markdown] rule
-# A deadlock with any number of buffers: no device has sent anything.
+# The verdict is a deadlock for any number of buffers, because no device has sent anything.
 #
-# ## Without the dependency
+# ## Post the recv early
 
 
 # %%
@@ -78,12 +78,13 @@ def untied(number):
 
 
 free = xb.ModuleGroup({0: untied(0), 1: untied(1)})
-ask("Both post the recv, then send, then wait for the recv. No buffer. The verdict?", ..., lambda: xb.check(free).kind,
-    choices=KINDS, claim=STRICT)  # fmt: skip
+ask("Both devices post the recv, then send, then wait for the recv. What is the verdict without a buffer?",
+    ..., lambda: xb.check(free).kind, choices=KINDS, claim=STRICT)  # fmt: skip
 
 # %% [markdown] rule
-# The program is ok: the recv is split in two. `recv` posts and returns, `recv_done` waits. Post early, wait late.
+# The program is ok, because the recv has two parts: `recv` posts and returns at once, and `recv_done` waits. Post
+# early, wait late.
 #
-# **Rule.** Without an operand or a token in between, instructions have no order. Post the recv before you send.
+# **Rule.** Two instructions without an operand or a token between them have no order. Post the recv before you send.
 #
-# Now write: `xbuild puzzle 18` to 20.
+# Now solve `xbuild puzzle 18`, `xbuild puzzle 19` and `xbuild puzzle 20`.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 17. Three deadlocks
 #
-# A hang is not bad luck: a set of devices wait for each other. Three patterns cause most hangs. `xb.check` finds them
-# before the run; on a machine you see nothing but silence.
+# A hang is not bad luck: devices wait for each other, or for a device that never arrives. Three patterns cause most
+# hangs. `xb.check` finds them before you run the program; on a real machine, a hang prints nothing.
 
 # %%
 import numpy as np
@@ -30,18 +30,18 @@ def total(x, channel=None):
 
 
 lonely = on_two(lambda x: xb.conditional(is_first(x), x, total, x, lambda v: v))
-ask("(a) Replica 0 sums, inside conditional(replica_id == 0); replica 1 takes the other branch. The verdict?",
+ask("(a) Replica 0 sums inside conditional(replica_id == 0); replica 1 takes the other branch. What is the verdict?",
     ..., verdict, lonely, choices=KINDS, claim=hangs_on_xla(lonely, 1, 2))  # fmt: skip
 
 # %% [markdown] rule
-# It hangs. The sum needs both, but replica 1 never reaches it. Move the sum out of the conditional; a replica with
-# nothing to add contributes zeros.
+# The program hangs: the sum needs both replicas, but replica 1 never reaches it. To fix the program, move the sum out
+# of the conditional; a replica that has nothing to add contributes zeros.
 
 # %%
 show(xb.check(lonely))
 
 # %% [markdown]
-# ## Two sums in two orders
+# ## Two sums in different orders
 
 
 # %%
@@ -63,15 +63,15 @@ def places(module):
 
 
 crossed = on_two(lambda x: xb.conditional(is_first(x), x, ordered(1, 2), x, ordered(2, 1)))
-ask("(b) Replica 0 sums on channel 1, then on channel 2; replica 1 in the opposite order. Where do they stop?",
+ask("(b) Replica 0 sums on channel 1, then on channel 2; replica 1 sums in the opposite order. Where do they stop?",
     ..., places, crossed, claim=hangs_on_xla(crossed, 1, 2),
     choices=["nowhere, it ends", "1 at channel 1, 0 at channel 2", "0 at channel 1, 1 at channel 2"])  # fmt: skip
 
 # %% [markdown] rule
-# It hangs: replica 0 waits at channel 1 and replica 1 at channel 2. All devices must reach their common collectives in
-# the same order.
+# The program hangs: replica 0 waits at channel 1 and replica 1 at channel 2. All devices must reach their common
+# collectives in the same order.
 #
-# ## Loops of unequal length
+# ## Loops with different trip counts
 
 
 # %%
@@ -84,21 +84,22 @@ def loop(trips):
 
 
 unequal, equal = loop(lambda me: me + 1), loop(lambda me: me * 0 + 2)
-ask("(c) A sum inside a loop; both replicas make 2 trips. The verdict?", ...,
+ask("(c) A loop contains a sum, and both replicas make 2 trips. What is the verdict?", ...,
     verdict, equal, choices=KINDS, claim=on_xla(equal, 1, 2))  # fmt: skip
-ask("They start with 1 and 2. What do both have at the end? (a number for each)", ..., equal, 1, 2)
+ask("The replicas start with 1 and 2. What do they hold at the end? (one number for each replica)", ..., equal, 1, 2)
 
 # %% [markdown] rule
-# It finishes: a collective in a loop is fine if all make the same trips. 3 each after the first, 6 after the second.
+# The program finishes: a collective in a loop completes if all replicas make the same number of trips. Both replicas
+# hold 3 after the first trip and 6 after the second.
 
 # %%
-ask("Now replica 0 makes 1 trip, replica 1 makes 2. The verdict?", ...,
+ask("Now replica 0 makes 1 trip and replica 1 makes 2. What is the verdict?", ...,
     verdict, unequal, choices=KINDS, claim=hangs_on_xla(unequal, 1, 2))  # fmt: skip
 
 # %% [markdown] rule
-# It hangs: in its second trip replica 1 waits for replica 0, which is done. The report calls it
-# `trip_count_mismatch`.
+# The program hangs: in its second trip, replica 1 waits for replica 0, which has left the loop. The report calls this
+# pattern `trip_count_mismatch`.
 #
-# **Rule.** All members of a group must reach the same collectives, equally often, in the same order. Look for a branch,
-# an order or a trip count that depends on the replica. `xbuild explain deadlock` explains the terms of the report, and
-# `xbuild play` turns it into a game.
+# **Rule.** All replicas of a group must reach the same collectives, equally often and in the same order. Look for a
+# branch, an order or a trip count that depends on the replica. `xbuild explain deadlock` explains the terms of the
+# report, and `xbuild play` turns deadlocks into a game.

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # 19. Varying and invariant: what the type says about other devices
 #
-# On a mesh with an axis `i`, a value may be *varying* along `i` (`f32[4]{V:i}`: devices may hold different values) or
-# *invariant* (`f32[4]`: all hold the same value). Like the shape, the type is known while the program is built.
+# On a mesh with an axis `i`, a value is either *varying* or *invariant* along `i`. A varying value, `f32[4]{V:i}`, may
+# differ between devices; an invariant value, `f32[4]`, is equal on all of them. The type of a value, like its shape, is
+# known while the program is built.
 
 # %%
 import numpy as np
@@ -27,12 +28,12 @@ def gather_invariant(x):
 
 x = np.float32([1, 2, 3, 4])
 summed = program(lambda part: xb.mesh.psum(xb.reduce(part, 0.0, xb.add), "i"), whole)
-ask("x = [1, 2, 3, 4] is sharded over two devices; each sums its part, then psum over i. What is the result?",
+ask("x = [1, 2, 3, 4] is sharded over two devices. Each sums its part, and psum over i follows. What is the result?",
     ..., summed.run, x, claim=on_xla(summed.module, [1, 2], [3, 4]))  # fmt: skip
 
 # %% [markdown] rule
-# 10. The parts [1, 2] and [3, 4] are varying, and so are their sums 3 and 7; after `psum` both hold 10, which is
-# invariant. So it may leave as one replicated value: `out_specs=P()`.
+# The result is 10. The parts [1, 2] and [3, 4] are varying, and so are their sums 3 and 7. After `psum`, both devices
+# hold 10, which is invariant, so the function may return it as one replicated value: `out_specs=P()`.
 
 
 # %%
@@ -44,15 +45,17 @@ def verdict(function):
 
 
 ANSWERS = ["accepted, 4 numbers", "refused: out_spec_not_replicated"]
-ask("all_gather gives both devices all of x. May it leave as one value?", ..., verdict, gather, choices=ANSWERS,
-    claim=on_jax())  # fmt: skip
-ask("And all_gather_invariant?", ..., verdict, gather_invariant, choices=ANSWERS, claim=on_jax())
+ask("After all_gather, both devices hold all of x. May the function return it as one replicated value?",
+    ..., verdict, gather, choices=ANSWERS, claim=on_jax())  # fmt: skip
+ask("May the function return the result of all_gather_invariant as one replicated value?",
+    ..., verdict, gather_invariant, choices=ANSWERS, claim=on_jax())  # fmt: skip
 
 # %% [markdown] rule
 # `all_gather` is refused: its result is *typed* as varying, although both devices hold the same value.
-# `all_gather_invariant` is accepted. They send the same and differ only in the type of the result.
+# `all_gather_invariant` is accepted. Both ops send the same bytes and differ only in the type of the result. In current
+# JAX, `all_gather_invariant(x, axis)` is spelled `lax.all_gather(x, axis, to="invarying")`.
 #
-# ## Why both exist: the backward pass
+# ## Why both ops exist: the backward pass
 
 # %%
 weights = np.float32([1, 10, 100, 1000])
@@ -68,17 +71,18 @@ def collectives(name):
 
 
 slim, own = back["all_gather_invariant"], ([1, 2], [3, 4])
-ask("A loss after all_gather. How many collectives does its gradient have?", ..., collectives, "all_gather",
-    claim=about_xbuild("It is a reduce-scatter: cotangents of two devices may differ, and are summed"))  # fmt: skip
-ask("A loss after all_gather_invariant. How many does its gradient have?", ..., collectives, "all_gather_invariant",
-    claim=about_xbuild("Each device slices its part out of the cotangent that all hold"))  # fmt: skip
-ask("The second loss is the sum of x * [1, 10, 100, 1000]. What is its gradient, joined?", ..., slim.run, x,
-    claim=on_xla(slim.module, *own))  # fmt: skip
+ask("A loss uses all_gather. How many collectives does its gradient have?", ..., collectives, "all_gather",
+    claim=about_xbuild("A reduce-scatter sums the cotangents, which may differ between the two devices"))  # fmt: skip
+ask("A loss uses all_gather_invariant. How many collectives does its gradient have?",
+    ..., collectives, "all_gather_invariant",
+    claim=about_xbuild("Each device slices its part out of the cotangent, which all devices hold"))  # fmt: skip
+ask("The second loss is the sum of x * [1, 10, 100, 1000]. What is its gradient, joined from both devices?",
+    ..., slim.run, x, claim=on_xla(slim.module, *own))  # fmt: skip
 show(slim.module)
 
 # %% [markdown] rule
-# One, none, and [1, 10, 100, 1000]. An invariant result has an invariant cotangent: all devices hold it already, so
-# each slices out its own part.
+# The gradients have one collective and no collective, and the gradient is [1, 10, 100, 1000]. An invariant result has
+# an invariant cotangent: all devices already hold it, so each device slices out its own part.
 #
-# **Rule.** Varying values may differ, invariant ones are the same everywhere. The transpose of an op whose result is
-# *invariant* needs no communication.
+# **Rule.** Varying values may differ between devices; invariant values are equal on all of them. The transpose of an op
+# whose result is *invariant* needs no communication.

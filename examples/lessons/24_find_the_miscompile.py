@@ -1,8 +1,9 @@
 # %% [markdown]
 # # 24. Find the miscompile
 #
-# A compiler rewrote a program, and someone reports wrong numbers. There are two texts, and one is wrong somewhere. You
-# have four tools: run both, `xb.diff`, `xb.extract`, and a second engine.
+# A compiler rewrote a program, and a user reports wrong numbers. You have the texts before and after the rewriting, and
+# one instruction of the new text is wrong. You have four tools: running both texts, `xb.diff`, `xb.extract`, and a
+# second engine.
 
 # %%
 import numpy as np
@@ -28,40 +29,41 @@ after = xb.parse_hlo(
     .replace("divide(shifted, twos)", "shift-right-arithmetic(shifted, twos)")
 )
 print(after)
-ask("The program is (2x - 3) / 2 in s32. What does the text BEFORE give for x = [5, 4]?", ..., before, [5, 4],
+ask("The program computes (2x - 3) / 2 in s32. What does the text BEFORE return for x = [5, 4]?", ..., before, [5, 4],
     of=lambda out: out[0])  # fmt: skip
-ask("What does the rewritten text give for x = [5, 4]?", ..., after, [5, 4], of=lambda out: out[0])
+ask("What does the rewritten text return for x = [5, 4]?", ..., after, [5, 4], of=lambda out: out[0])
 
 # %% [markdown] rule
-# 3, 2 both times: 7/2 and 5/2, rounded toward zero. One input on which they agree proves little.
+# Both texts return 3, 2, which is 7/2 and 5/2 rounded toward zero. One input on which they agree proves little.
 
 # %%
-ask("And for x = [5, 0], BEFORE?", ..., before, [5, 0], of=lambda out: out[0])
-ask("And rewritten?", ..., after, [5, 0], of=lambda out: out[0])
+ask("What does BEFORE return for x = [5, 0]?", ..., before, [5, 0], of=lambda out: out[0])
+ask("What does the rewritten text return for x = [5, 0]?", ..., after, [5, 0], of=lambda out: out[0])
 
 # %% [markdown] rule
-# BEFORE gives 3, -1; rewritten 3, -2. 0 becomes -3, and -3/2 is -1, since division rounds toward zero (lesson 10).
+# BEFORE returns 3, -1, and the rewritten text returns 3, -2. From x = 0 the program computes -3/2, which is -1, because
+# division rounds toward zero (lesson 10).
 #
-# A second engine agrees on *each* of the texts. So the fault is in the rewriting, not in the machine.
+# A second engine agrees on *each* of the two texts, so the rewriting is at fault, not the machine.
 #
-# ## Which change is it?
+# ## Which change is wrong?
 
 # %%
 found = xb.diff(before, after)
-ask("Three instructions differ: two, scaled and half. In how many of them is the difference an opcode?", ...,
+ask("Three instructions differ: two, scaled and half. How many of them have a different opcode?", ...,
     lambda: str(found).count("opcode: "), claim=about_xbuild("xb.diff lists what changed"))  # fmt: skip
 show(found)
 
 # %% [markdown] rule
-# Two: `multiply` became `add`, and `divide` became `shift-right-arithmetic`.
+# Two differences are opcodes: `multiply` became `add`, and `divide` became `shift-right-arithmetic`.
 #
-# `xb.extract` extracts an instruction, with its operands as parameters. Run each changed instruction by itself, before
-# and after, on numbers from -9 to 9.
+# `xb.extract` makes a program of one instruction, whose operands become parameters. Run each changed instruction by
+# itself, before and after the rewriting, on numbers from -9 to 9.
 
 
 # %%
 def alone(module, name, number):
-    """The result of one instruction on this number and the constants 2 of the module."""
+    """The result of one instruction on this number and the value of the module's constant `two`."""
     part = xb.extract(module, name, 0)
     given = {"x": number, "shifted": number, "twos": 2 if module is before else 1}
     return xb.execute(part, [[np.full(2, given[each.name], np.int32) for each in part.entry.parameters]])[0]
@@ -79,7 +81,8 @@ ask("Which rewriting is wrong: scaled (x * 2 became x + x), or half (x / 2 becam
 show(xb.extract(after, "half", 0))
 
 # %% [markdown] rule
-# `half`. A shift rounds toward minus infinity, a division toward zero: they differ for odd negative numbers.
+# The rewriting of `half` is wrong. A shift rounds toward minus infinity and a division toward zero, so they differ for
+# odd negative numbers.
 #
-# **Rule.** Compare outputs, diff the texts, extract what changed, and run it by itself. `xbuild diff` and `xbuild
-# extract` work on files; `xbuild run --engine both` also runs real XLA.
+# **Rule.** Compare outputs, diff the texts, extract the changed instructions, and run each by itself. `xbuild diff` and
+# `xbuild extract` work on files; `xbuild run --engine both` also runs real XLA.

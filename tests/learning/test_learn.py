@@ -82,7 +82,7 @@ def test_a_copy_is_graded(folder: Path) -> None:
     copy.write_text(re.sub(r"\.\.\.(?=, padded)", lambda _: next(guesses), copy.read_text()))
     judge = xbuild("learn", 8, "--check", copy)
     assert judge.exit_code == 1
-    assert "wrong    low -1, high 2, interior 1." in judge.stdout
+    assert "wrong    The padding is low -1, high 2, interior 1." in judge.stdout
     assert "\n         expected 6 numbers, got 1\n" in judge.stdout
     assert "3 of 4 right" in judge.stdout
     copy.write_text(copy.read_text().replace("[9]", '"0 2 0 3 0 0"'))
@@ -101,7 +101,7 @@ def test_the_answers_of_the_shipped_lesson_decide() -> None:
         .replace("..., padded(0, 0, 1)", "[0] * 5, padded(0, 0, 1)")
     )
     copy.write_text(text)
-    assert "wrong    low 0, high 0, interior 1." in xbuild("learn", 8, "--check", copy).stdout
+    assert "wrong    The padding is low 0, high 0, interior 1." in xbuild("learn", 8, "--check", copy).stdout
 
 
 def test_a_notebook_is_written_and_graded() -> None:
@@ -109,7 +109,7 @@ def test_a_notebook_is_written_and_graded() -> None:
     written = Path("08_pad.ipynb")
     assert "already exists" in usage(xbuild("learn", 8, "--notebook"))
     written.write_text(written.read_text().replace("..., padded(0, 0, 1)", "[1, 0, 2, 0, 3], padded(0, 0, 1)"))
-    assert "right    low 0, high 0, interior 1." in xbuild("learn", 8, "--check", written).stdout
+    assert "right    The padding is low 0, high 0, interior 1." in xbuild("learn", 8, "--check", written).stdout
 
 
 @pytest.mark.parametrize("number", [8, 12])

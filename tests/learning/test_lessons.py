@@ -22,6 +22,7 @@ from xbuild.learning import progress, shelf
 from xbuild.learning.answers import answer_text
 from xbuild.learning.cells import notebook
 from xbuild.learning.lesson import Question, question_text
+from xbuild.learning.page import markdown_html
 from xbuild.learning.terminal import teach
 from xbuild.stepping.console import TextConsole
 
@@ -57,6 +58,15 @@ def test_form(number: int, questions: Any) -> None:
     assert lesson.number_of_questions == len(questions(number)) >= 3
     assert len({each.words for each in questions(number)}) == len(questions(number))
     assert all(each.is_open for each in questions(number))
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_no_product_looks_like_emphasis(number: int, questions: Any) -> None:
+    """In Markdown, the asterisks of `1*2 + 3*4` print what is between them in italics, in a page and in a terminal."""
+    texts = [cell.text for cell in LESSONS[number].cells if cell.kind != "code"]
+    for text in [*texts, *(each.words for each in questions(number))]:
+        assert not re.search(r"[\w)\]]\*[\w(\[]", re.sub(r"`[^`]+`", "", text)), text
+        assert not re.search(r"<i>[^<]*[=+][^<]*</i>", markdown_html(text)), text
 
 
 @pytest.mark.parametrize("number", NUMBERS)

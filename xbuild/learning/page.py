@@ -119,7 +119,9 @@ def _asset(name: str) -> str:
 # ----------------------------------------------------------------------------
 # Markdown: the headings, paragraphs, lists, code and tables that lessons use
 
-_INLINE = ((r"\*\*([^*]+)\*\*", r"<b>\1</b>"), (r"\*([^*]+)\*", r"<i>\1</i>"))
+_INLINE = ((r"\*\*([^*]+)\*\*", r"<b>\1</b>"), (r"(?<![\w)\]*])\*(?=[^\s*])([^*]+)(?<!\s)\*(?![\w*])", r"<i>\1</i>"))
+"""Bold and italic parts. An asterisk after a word or a closing bracket, or before a space, multiplies."""
+
 _HEADING = re.compile(r"(#{1,4}) (.*)")
 
 
@@ -128,6 +130,8 @@ def markdown_html(text: str) -> str:
 
     >>> markdown_html("## Pad\\n\\nIt *crops* `x < 3`, too.")
     '<h2>Pad</h2>\\n<p>It <i>crops</i> <code>x &lt; 3</code>, too.</p>'
+    >>> markdown_html("(1+10)*1 = 11, (2+10)*2 = 24; [1]*8, 2 * 3 * 4, *twice*.")
+    '<p>(1+10)*1 = 11, (2+10)*2 = 24; [1]*8, 2 * 3 * 4, <i>twice</i>.</p>'
     """
     return "\n".join(map(_block_html, _blocks(text)))
 
