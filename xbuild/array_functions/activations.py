@@ -55,7 +55,7 @@ def _rounded_once(formula: Callable[..., Value]) -> Callable[..., Value]:
 
 @dressed
 def relu(operand: Value, *, name: str | None = None) -> Value:
-    """Each element, or 0 if it is negative; NaN stays NaN. The derivative at 0 is 0.
+    """Return each element, or 0 if it is negative. NaN stays NaN. The derivative at 0 is 0.
 
     Raises: not_array; element_type_unsupported for complex numbers.
 
@@ -71,9 +71,9 @@ def relu(operand: Value, *, name: str | None = None) -> Value:
 
 @dressed
 def relu6(operand: Value, *, name: str | None = None) -> Value:
-    """Each element, clamped to 0..6; NaN stays NaN. At 0 and 6 the derivative is 0.
+    """Clamp each element to 0..6. NaN stays NaN. The derivative at 0 and at 6 is 0.
 
-    Raises: as xb.relu.
+    Raises: the errors of xb.relu.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[3])(xb.relu6)([-1.0, 2.0, 7.0])
@@ -88,9 +88,9 @@ def relu6(operand: Value, *, name: str | None = None) -> Value:
 
 @dressed
 def leaky_relu(operand: Value, negative_slope: float = 0.01, *, name: str | None = None) -> Value:
-    """Each element, multiplied by `negative_slope` if it is negative.
+    """Multiply each negative element by `negative_slope`, and return all other elements unchanged.
 
-    Raises: not_array; element_type_unsupported for an element type that is not a float.
+    Raises: not_array; element_type_unsupported if the element type is not a float.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(lambda x: xb.leaky_relu(x, 0.5))([-1.0, 2.0])
@@ -104,9 +104,9 @@ def leaky_relu(operand: Value, negative_slope: float = 0.01, *, name: str | None
 
 @_rounded_once
 def elu(operand: Value, alpha: float = 1.0) -> Value:
-    """Each element x, or alpha (exp(x) - 1) if it is negative.
+    """Return each element x, or alpha (exp(x) - 1) if x is negative.
 
-    Raises: not_array; element_type_unsupported for an element type that is not a float.
+    Raises: not_array; element_type_unsupported if the element type is not a float.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.elu)([-100.0, 2.0])
@@ -120,9 +120,10 @@ def elu(operand: Value, alpha: float = 1.0) -> Value:
 
 @_rounded_once
 def gelu(operand: Value, approximate: bool = True) -> Value:
-    """x times the normal distribution function of x; by tanh if `approximate`, as in jax.nn, otherwise by erf.
+    """Return x times the normal distribution function of x.
 
-    Raises: not_array; element_type_unsupported for an element type that is not a float.
+    The function is computed by tanh if `approximate` is true, as in jax.nn, otherwise by erf.
+    Raises: not_array; element_type_unsupported if the element type is not a float.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[3])(xb.gelu)([-10.0, 0.0, 10.0])
@@ -138,9 +139,9 @@ def gelu(operand: Value, approximate: bool = True) -> Value:
 
 @dressed
 def sigmoid(operand: Value, *, name: str | None = None) -> Value:
-    """1 / (1 + exp(-x)), which HLO calls logistic.
+    """Return 1 / (1 + exp(-x)), which HLO calls logistic.
 
-    Raises: as xb.ops.logistic.
+    Raises: the errors of xb.ops.logistic.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.sigmoid)([0.0, 100.0])
@@ -153,9 +154,9 @@ def sigmoid(operand: Value, *, name: str | None = None) -> Value:
 
 @_rounded_once
 def silu(operand: Value) -> Value:
-    """x times the sigmoid of x; `xb.swish` is another name.
+    """Return x times the sigmoid of x. `xb.swish` is another name.
 
-    Raises: not_array; element_type_unsupported for an element type that is not a float.
+    Raises: not_array; element_type_unsupported if the element type is not a float.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.silu)([0.0, 100.0])
@@ -171,9 +172,9 @@ swish = silu
 
 @_rounded_once
 def softplus(operand: Value) -> Value:
-    """log(1 + exp(x)), without overflow.
+    """Return log(1 + exp(x)), without overflow.
 
-    Raises: not_array; element_type_unsupported for an element type that is not a float.
+    Raises: not_array; element_type_unsupported if the element type is not a float.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.softplus)([-200.0, 200.0])
@@ -193,9 +194,9 @@ def _softplus(operand: Value) -> Value:
 
 @_rounded_once
 def log_sigmoid(operand: Value) -> Value:
-    """The logarithm of the sigmoid, without underflow.
+    """Return the logarithm of the sigmoid, without underflow.
 
-    Raises: not_array; element_type_unsupported for an element type that is not a float.
+    Raises: not_array; element_type_unsupported if the element type is not a float.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.log_sigmoid)([-200.0, 200.0])
@@ -212,11 +213,12 @@ def log_sigmoid(operand: Value) -> Value:
 
 @dressed
 def softmax(operand: Value, axis: Axis = -1, *, name: str | None = None) -> Value:
-    """The exponentials of the elements, divided by their sum along `axis` (default: the last dimension).
+    """Return the exponentials of the elements, divided by their sum along `axis` (default: the last dimension).
 
-    Computed from the differences to the largest element, in f32 where the floats are narrower, and rounded once.
-    Raises: element_type_unsupported for an element type that is not a float; dimension_out_of_range; non_positive
-    for no elements.
+    The largest element is subtracted before the exponentials. Floats narrower than f32 are computed in f32 and rounded
+    once.
+    Raises: element_type_unsupported if the element type is not a float; dimension_out_of_range; non_positive if there
+    are no elements.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2, 2])(xb.softmax)([[1.0, 1.0], [0.0, 1000.0]])
@@ -233,9 +235,9 @@ def softmax(operand: Value, axis: Axis = -1, *, name: str | None = None) -> Valu
 
 @dressed
 def log_softmax(operand: Value, axis: Axis = -1, *, name: str | None = None) -> Value:
-    """The logarithm of xb.softmax, without its underflow: each element minus the logsumexp along `axis`.
+    """Return the logarithm of xb.softmax, without its underflow: each element minus the logsumexp along `axis`.
 
-    Raises: as xb.softmax.
+    Raises: the errors of xb.softmax.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.log_softmax)([0.0, 100.0])
@@ -251,11 +253,11 @@ def log_softmax(operand: Value, axis: Axis = -1, *, name: str | None = None) -> 
 
 @dressed
 def logsumexp(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """The logarithm of the sum of the exponentials along `axis`; `axis` and `keepdims` are those of xb.sum.
+    """Return the logarithm of the sum of the exponentials along `axis`. `axis` and `keepdims` are those of xb.sum.
 
-    Computed from the differences to the largest element, so that nothing overflows; -inf if all elements are -inf.
-    Narrower floats than f32 are computed in f32 and rounded once.
-    Raises: as xb.softmax.
+    The largest element is subtracted before the exponentials, so that nothing overflows. The result is -inf if all
+    elements are -inf. Floats narrower than f32 are computed in f32 and rounded once.
+    Raises: the errors of xb.softmax.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.logsumexp)([1000.0, 1000.0])
@@ -275,10 +277,10 @@ def logsumexp(operand: Value, axis: Axis = None, *, keepdims: bool = False, name
 def one_hot(
     operand: Value, num_classes: int, *, dtype: PrimitiveType | Any = f32, axis: int = -1, name: str | None = None
 ) -> Value:
-    """For each integer a vector of `num_classes` elements, 1 at its index and 0 elsewhere, along a new dimension.
+    """Return for each integer a vector of `num_classes` elements, with 1 at its index and 0 elsewhere.
 
-    `axis` is the position of the new dimension. An integer outside 0..num_classes-1 gives only zeros.
-    Raises: element_type_unsupported for an element type that is not an integer; dimension_out_of_range; negative_size.
+    The vectors lie along a new dimension at position `axis`. An integer outside 0..num_classes-1 gives only zeros.
+    Raises: element_type_unsupported if the element type is not an integer; dimension_out_of_range or negative_size.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.s32[2])(lambda i: xb.one_hot(i, 3))([2, 0])

@@ -157,11 +157,12 @@ def widen_operand(operand: Value) -> tuple[Value, PrimitiveType]:
 
 @dressed
 def sum(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """The sum of the elements along `axis` (an int, several, or None for all; negative ones count from the last).
+    """Return the sum of the elements along `axis`: an int, several ints, or None for all. Negative ints count from the
+    end.
 
-    Of floats narrower than f32 the sum is computed in f32 and rounded once; the sum of narrower integers and of pred
-    is s32 or u32, as in jax.numpy. `keepdims` leaves the folded dimensions, with extent 1.
-    Raises: not_array; dimension_out_of_range; duplicate_dimension.
+    Floats narrower than f32 are summed in f32 and rounded once. The sum of pred or of narrower integers is s32 or u32,
+    as in jax.numpy. `keepdims` keeps the summed dimensions, with extent 1.
+    Raises: not_array, dimension_out_of_range or duplicate_dimension.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 3])
@@ -177,9 +178,9 @@ def sum(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str 
 
 @dressed
 def prod(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """The product of the elements along `axis`; element types, `axis` and `keepdims` are those of xb.sum.
+    """Return the product of the elements along `axis`. Element types, `axis` and `keepdims` are those of xb.sum.
 
-    Raises: as xb.sum.
+    Raises: the errors of xb.sum.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.s32[4])(xb.prod)([1, 2, 3, 4])
@@ -203,10 +204,11 @@ def _accumulate(
 
 @dressed
 def amax(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """The largest element along `axis`, NaN if one is NaN; `x.max()` of a value. xb.max compares two operands.
+    """Return the largest element along `axis`, or NaN if an element is NaN. `x.max()` does the same; xb.max compares
+    two operands.
 
     `axis` and `keepdims` are those of xb.sum.
-    Raises: non_positive where there is no element; element_type_unsupported for complex numbers; as xb.sum.
+    Raises: non_positive if there are no elements; element_type_unsupported for complex numbers; the errors of xb.sum.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2, 2])(lambda x: x.max(axis=0))([[1.0, 5.0], [3.0, 2.0]])
@@ -219,10 +221,11 @@ def amax(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
 
 @dressed
 def amin(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """The smallest element along `axis`, NaN if one is NaN; `x.min()` of a value. xb.min compares two operands.
+    """Return the smallest element along `axis`, or NaN if an element is NaN. `x.min()` does the same; xb.min compares
+    two operands.
 
     `axis` and `keepdims` are those of xb.sum.
-    Raises: as xb.amax.
+    Raises: the errors of xb.amax.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2, 2])(lambda x: x.min(axis=0))([[1.0, 5.0], [3.0, 2.0]])
@@ -235,9 +238,9 @@ def amin(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
 
 @dressed
 def any(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """Whether any element along `axis` is true or nonzero, as pred; `axis` and `keepdims` are those of xb.sum.
+    """Return whether any element along `axis` is true or nonzero, as pred. `axis` and `keepdims` are those of xb.sum.
 
-    Raises: as xb.sum.
+    Raises: the errors of xb.sum.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[3])(lambda x: xb.any(x > 2.0))([1.0, 2.0, 3.0])
@@ -250,9 +253,9 @@ def any(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str 
 
 @dressed
 def all(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """Whether all elements along `axis` are true or nonzero, as pred; `axis` and `keepdims` are those of xb.sum.
+    """Return whether all elements along `axis` are true or nonzero, as pred. `axis` and `keepdims` are those of xb.sum.
 
-    Raises: as xb.sum.
+    Raises: the errors of xb.sum.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[3])(lambda x: (x > 2.0).all())([1.0, 2.0, 3.0])
@@ -269,10 +272,10 @@ def _truths(operand: Value) -> Value:
 
 @dressed
 def argmax(operand: Value, axis: int | None = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """The index of the largest element along `axis` (default: in the flattened operand), as s32.
+    """Return the index of the largest element along `axis` (default: in the flattened operand), as s32.
 
-    The first of several equal ones; the first NaN if the operand has one.
-    Raises: non_positive where there is no element; element_type_unsupported for complex numbers; not_array;
+    Of several equal elements, the first counts. If the operand has a NaN, the result is the index of the first NaN.
+    Raises: non_positive if there are no elements; element_type_unsupported for complex numbers; not_array or
     dimension_out_of_range.
 
     >>> import xbuild as xb
@@ -286,10 +289,10 @@ def argmax(operand: Value, axis: int | None = None, *, keepdims: bool = False, n
 
 @dressed
 def argmin(operand: Value, axis: int | None = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """The index of the smallest element along `axis` (default: in the flattened operand), as s32.
+    """Return the index of the smallest element along `axis` (default: in the flattened operand), as s32.
 
-    The first of several equal ones; the first NaN if the operand has one.
-    Raises: as xb.argmax.
+    Of several equal elements, the first counts. If the operand has a NaN, the result is the index of the first NaN.
+    Raises: the errors of xb.argmax.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2, 3])(lambda x: xb.argmin(x, axis=1))([[1.0, 5.0, 0.0], [7.0, 0.0, 0.0]])
@@ -327,11 +330,11 @@ def _place(operand: Value, sign: int, axis: int | None, keepdims: bool, name: st
 
 @dressed
 def mean(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """The mean of the elements along `axis`; f32 for integers and pred, f64 for s64 and u64.
+    """Return the mean of the elements along `axis`, in f32 for pred and integers, but in f64 for s64 and u64.
 
     Floats narrower than f32 are computed in f32 and rounded once. `axis` and `keepdims` are those of xb.sum. The mean
     of no elements is NaN.
-    Raises: as xb.sum.
+    Raises: the errors of xb.sum.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2, 3])(lambda x: x.mean(axis=-1))([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -356,11 +359,11 @@ def _mean(operand: Value, axis: Axis, keepdims: bool, name: str | None = None, *
 
 @dressed
 def var(operand: Value, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False, name: str | None = None) -> Value:
-    """The mean of the squared deviations from the mean along `axis`; `x.var()` of a value.
+    """Return the mean of the squared deviations from the mean along `axis`. `x.var()` does the same.
 
     The sum is divided by the number of elements minus `ddof`. Element types, `axis` and `keepdims` are those of
     xb.mean.
-    Raises: element_type_unsupported for complex numbers; as xb.sum.
+    Raises: element_type_unsupported for complex numbers; the errors of xb.sum.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[4])(xb.var)([1.0, 2.0, 3.0, 4.0])
@@ -373,9 +376,9 @@ def var(operand: Value, axis: Axis = None, *, ddof: int = 0, keepdims: bool = Fa
 
 @dressed
 def std(operand: Value, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False, name: str | None = None) -> Value:
-    """The square root of xb.var, with the same arguments; `x.std()` of a value.
+    """Return the square root of xb.var, with the same arguments. `x.std()` does the same.
 
-    Raises: as xb.var.
+    Raises: the errors of xb.var.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2, 2])(lambda x: x.std(axis=0))([[1.0, 2.0], [3.0, 8.0]])

@@ -17,9 +17,9 @@ __all__ = ["expand_dims", "squeeze", "swapaxes"]
 
 @dressed
 def squeeze(operand: Value, axis: Axis = None, *, name: str | None = None) -> Value:
-    """The operand without its dimensions of extent 1, or without those that `axis` names. Records a reshape.
+    """Remove all dimensions of extent 1, or only those that `axis` names. Records a reshape.
 
-    Raises: not_array; dimension_out_of_range; dimension_mismatch where `axis` names an extent that is not 1.
+    Raises: not_array or dimension_out_of_range; dimension_mismatch if `axis` names a dimension whose extent is not 1.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[1, 3, 1])
@@ -39,9 +39,9 @@ def squeeze(operand: Value, axis: Axis = None, *, name: str | None = None) -> Va
 
 @dressed
 def expand_dims(operand: Value, axis: Axis, *, name: str | None = None) -> Value:
-    """The operand with a dimension of extent 1 at position `axis` of the result, or at several. Records a reshape.
+    """Insert a dimension of extent 1 at position `axis` of the result, or at several positions. Records a reshape.
 
-    Raises: not_array; dimension_out_of_range; duplicate_dimension.
+    Raises: not_array, dimension_out_of_range or duplicate_dimension.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[3])
@@ -62,9 +62,9 @@ def expand_dims(operand: Value, axis: Axis, *, name: str | None = None) -> Value
 
 @dressed
 def swapaxes(operand: Value, axis1: int, axis2: int, *, name: str | None = None) -> Value:
-    """The operand with two dimensions swapped. Records a transpose.
+    """Swap two dimensions of the operand. Records a transpose.
 
-    Raises: not_array; dimension_out_of_range.
+    Raises: not_array or dimension_out_of_range.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3, 4])

@@ -116,14 +116,17 @@ def eigh(
     *,
     name: str | None = None,
 ) -> Value:
-    """The tuple (v, w) of symmetric or Hermitian matrices: a v = v diag(w), the columns of v orthonormal.
+    """Return the tuple (v, w) for symmetric or Hermitian matrices: a v = v diag(w), and the columns of v are
+    orthonormal.
 
-    Only the triangle that `lower` selects is read. At most `max_iter` sweeps of rotations are done, until the Frobenius
-    norm of the off-diagonal part is at most `epsilon` (default: that of the element type) times the norm of the matrix.
-    Shapes: floats or complex [..., n, n]; the same, and real [..., n], ascending with `sort_eigenvalues`. Narrower
-    floats than f32 are computed in f32 and rounded once.
-    Accuracy: a v - v diag(w) within 16 n eps of a's largest element, v's columns orthonormal within as much.
-    Raises: not_array; rank_too_small; element_type_unsupported; dimension_mismatch; invalid_attribute.
+    Only the triangle that `lower` selects is read. Sweeps of rotations stop when the Frobenius norm of the off-diagonal
+    part is at most `epsilon` (default: that of the element type) times the norm of the matrix, or after `max_iter`
+    sweeps.
+    Shapes: takes floats or complex numbers [..., n, n]. v has the same shape; w is real [..., n], ascending with
+    `sort_eigenvalues`. Floats narrower than f32 are computed in f32 and rounded once.
+    Accuracy: a v equals v diag(w) within 16 n eps of the largest element of a; the columns of v are orthonormal within
+    the same bound.
+    Raises: not_array, rank_too_small, element_type_unsupported, dimension_mismatch or invalid_attribute.
 
     >>> import xbuild as xb
     >>> v, w = xb.evaluate(xb.computation(xb.f64[2, 2])(xb.eigh), [[2.0, 0.0], [1.0, 2.0]])
@@ -234,14 +237,18 @@ def svd(
     *,
     name: str | None = None,
 ) -> Value:
-    """The tuple (u, d, v) with a = u diag(d) v^H: d descending and not negative, the columns of u and v orthonormal.
+    """Return the tuple (u, d, v) with a = u diag(d) v^H: d descends and is not negative; u and v have orthonormal
+    columns.
 
-    At most `max_iter` sweeps rotate the columns, until the cosine of the angle between any two is at most `epsilon`
-    (default: that of the element type times the square root of the rows); u is the q of the rotated matrix's QR.
-    Shapes: floats or complex [..., m, n]; [..., m, m], real [..., k] with k = min(m, n), and [..., n, n]; without
-    `full_matrices` u is [..., m, k] and v [..., n, k]. Narrower floats than f32 are computed in f32 and rounded once.
-    Accuracy: u diag(d) v^H - a within 16 (m + n) eps of a's largest element, the columns orthonormal within as much.
-    Raises: not_array; rank_too_small; element_type_unsupported; dimension_mismatch; invalid_attribute.
+    Sweeps rotate the columns until the cosine of the angle between any two is at most `epsilon` (default: that of the
+    element type times the square root of the number of rows), or until `max_iter` sweeps are done. u is the q of the
+    rotated matrix's QR decomposition.
+    Shapes: takes floats or complex numbers [..., m, n]. u is [..., m, m], d is real [..., k] with k = min(m, n), and v
+    is [..., n, n]; without `full_matrices`, u is [..., m, k] and v is [..., n, k]. Floats narrower than f32 are
+    computed in f32 and rounded once.
+    Accuracy: u diag(d) v^H equals a within 16 (m + n) eps of the largest element of a; the columns are orthonormal
+    within the same bound.
+    Raises: not_array, rank_too_small, element_type_unsupported, dimension_mismatch or invalid_attribute.
 
     >>> import xbuild as xb
     >>> u, d, v = xb.evaluate(xb.computation(xb.f64[2, 2])(xb.svd), [[0.0, 2.0], [3.0, 0.0]])

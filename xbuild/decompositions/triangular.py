@@ -39,14 +39,16 @@ from .matrices import (
 
 @dressed
 def lu(a: Value, *, name: str | None = None) -> Value:
-    """The tuple (lu, pivots, permutation) with a[permutation] = l u, by Gaussian elimination with partial pivoting.
+    """Return the tuple (lu, pivots, permutation) with a[permutation] = l u, by Gaussian elimination with partial
+    pivoting.
 
-    l is stored below the diagonal of `lu`, without its unit diagonal, and u on and above it. Step j exchanges rows j
-    and pivots[j]. A column without a non-zero pivot is unchanged.
-    Shapes: floats or complex [..., m, n]; the same, s32[..., min(m, n)] and s32[..., m], counted from 0. Narrower
-    floats than f32 are computed in f32 and rounded once. Complex pivots have the largest |re| + |im|, as in LAPACK.
-    Accuracy: l u - a[permutation] within 8 (m + n) eps of a's largest element if u has no larger element.
-    Raises: not_array; rank_too_small; element_type_unsupported; dimension_mismatch for dynamic dimensions.
+    The strict lower triangle of `lu` stores l without its unit diagonal; the upper triangle, with the diagonal, stores
+    u. Step j exchanges rows j and pivots[j]. A column without a non-zero pivot is unchanged.
+    Shapes: takes floats or complex numbers [..., m, n]. lu has the same shape, pivots is s32[..., min(m, n)] and
+    permutation is s32[..., m], both counted from 0. Floats narrower than f32 are computed in f32 and rounded once.
+    Complex pivots have the largest |re| + |im|, as in LAPACK.
+    Accuracy: l u equals a[permutation] within 8 (m + n) eps of the largest element of a, if no element of u is larger.
+    Raises: not_array, rank_too_small or element_type_unsupported; dimension_mismatch for dynamic dimensions.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2, 2])(xb.lu), [[1.0, 2.0], [4.0, 4.0]])
@@ -110,13 +112,15 @@ def _eliminate_below(a: Value, j: Value) -> Value:
 
 @dressed
 def qr(a: Value, full_matrices: bool = True, *, name: str | None = None) -> Value:
-    """The tuple (q, r) with a = q r, the columns of q orthonormal and r upper triangular.
+    """Return the tuple (q, r) with a = q r; the columns of q are orthonormal, and r is upper triangular.
 
     Formula: min(m, n) Householder reflections, as in LAPACK's geqrf; elements of r's diagonal may be negative.
-    Shapes: floats or complex [..., m, n]; [..., m, m] and [..., m, n], or without `full_matrices` [..., m, k] and
-    [..., k, n] with k = min(m, n). Narrower floats than f32 are computed in f32 and rounded once.
-    Accuracy: q r - a within 8 (m + n) eps of a's largest element, q's columns orthonormal within as much.
-    Raises: not_array; rank_too_small; element_type_unsupported; dimension_mismatch for dynamic dimensions.
+    Shapes: takes floats or complex numbers [..., m, n]. q is [..., m, m] and r is [..., m, n]; without `full_matrices`,
+    they are [..., m, k] and [..., k, n] with k = min(m, n). Floats narrower than f32 are computed in f32 and rounded
+    once.
+    Accuracy: q r equals a within 8 (m + n) eps of the largest element of a; the columns of q are orthonormal within the
+    same bound.
+    Raises: not_array, rank_too_small or element_type_unsupported; dimension_mismatch for dynamic dimensions.
 
     >>> import xbuild as xb
     >>> q, r = xb.evaluate(xb.computation(xb.f64[2, 2])(xb.qr), [[3.0, 1.0], [4.0, 2.0]])
@@ -131,12 +135,13 @@ def qr(a: Value, full_matrices: bool = True, *, name: str | None = None) -> Valu
 
 @dressed
 def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
-    """The tuple (packed, taus): r in the upper triangle, reflections below it and in taus, as in LAPACK's geqrf.
+    """Return the tuple (packed, taus): r is the upper triangle, and the reflections are below it and in taus (LAPACK's
+    geqrf).
 
-    Reflection j is I - taus[j] v v^H, with v zero above j, 1 there, and column j of `packed` below.
-    Shapes: floats or complex [..., m, n]; the same, and [..., min(m, n)].
-    Accuracy: as xb.qr.
-    Raises: as xb.qr.
+    Reflection j is I - taus[j] v v^H; v is zero above row j, 1 in row j, and column j of `packed` below it.
+    Shapes: takes floats or complex numbers [..., m, n]. packed has the same shape, and taus is [..., min(m, n)].
+    Accuracy: that of xb.qr.
+    Raises: the errors of xb.qr.
 
     >>> import xbuild as xb
     >>> packed, taus = xb.evaluate(xb.computation(xb.f32[2, 2])(xb.qr_decomposition), [[3.0, 0.0], [4.0, 5.0]])
@@ -150,11 +155,12 @@ def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
 
 @dressed
 def product_of_elementary_householder_reflectors(a: Value, taus: Value, *, name: str | None = None) -> Value:
-    """The first n columns of the product of the reflections that `a` and `taus` pack, as in LAPACK's orgqr.
+    """Return the first n columns of the product of the reflections that `a` and `taus` pack, as in LAPACK's orgqr.
 
-    Shapes: floats or complex [..., m, n] with m >= n, and [..., k] with k <= n; [..., m, n].
-    Accuracy: as xb.qr.
-    Raises: as xb.qr; element_type_mismatch; dimension_mismatch for other extents.
+    Shapes: takes floats or complex numbers, a [..., m, n] with m >= n and taus [..., k] with k <= n. Returns [..., m,
+    n].
+    Accuracy: that of xb.qr.
+    Raises: the errors of xb.qr; element_type_mismatch; dimension_mismatch for other extents.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 1])

@@ -37,7 +37,7 @@ def all_reduce_start(
 ) -> Value:
     """Start an all_reduce without waiting; xb.all_reduce_done waits for the other members.
 
-    Raises: as xb.ops.all_reduce_start.
+    Raises: the errors of xb.ops.all_reduce_start.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -69,8 +69,9 @@ def all_gather_start(
 ) -> Value:
     """Start an all_gather without waiting; xb.all_gather_done waits for the other members.
 
-    `shard_count` is the size of the groups, if groups are stated.
-    Raises: invalid_attribute where shard_count is neither given nor known; else as xb.ops.all_gather_start.
+    `shard_count` is the size of the groups, if groups are given.
+    Raises: invalid_attribute if shard_count is neither given nor known; otherwise the errors of
+    xb.ops.all_gather_start.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -101,7 +102,7 @@ def collective_permute_start(
 ) -> Value:
     """Start a collective_permute without waiting; xb.collective_permute_done waits for the other members.
 
-    Raises: as xb.ops.collective_permute_start.
+    Raises: the errors of xb.ops.collective_permute_start.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -131,8 +132,8 @@ def async_start(
 ) -> Value:
     """Start the computation `calls` on the operands (one, or a list) without waiting; xb.async_done waits for it.
 
-    This starts any collective: `xb.async_start(x, lambda y: xb.all_to_all(y, 0, 0, 2))`.
-    Raises: as xb.ops.async_start.
+    This function starts any collective: `xb.async_start(x, lambda y: xb.all_to_all(y, 0, 0, 2))`.
+    Raises: the errors of xb.ops.async_start.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])

@@ -40,9 +40,9 @@ def all_reduce(
     *,
     name: str | None = None,
 ) -> Value:
-    """Each element reduced by `to_apply` over the devices of the group; the same on all members.
+    """Reduce each element with `to_apply` over the devices of the group; all members get the same result.
 
-    Raises: as xb.ops.all_reduce.
+    Raises: the errors of xb.ops.all_reduce.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -70,14 +70,14 @@ def cross_replica_sum(
     *,
     name: str | None = None,
 ) -> Value:
-    """The sum over the replicas of the group (pred: the or); records an all_reduce, of each element of a tuple.
+    """Sum over the replicas of the group; for pred, the sum is "or". Records an all_reduce.
 
-    The elements of a tuple are the operands of one all_reduce, or of one for each element type if there are several;
+    The elements of a tuple become the operands of one all_reduce, or of one for each element type if the types differ;
     the result is a tuple.
-    `replica_group_ids` has the id of its group for each replica; `replica_groups` lists the replicas of each group;
-    without either, all replicas are one group.
-    Raises: not_array; arity_mismatch for an empty tuple; invalid_attribute where both are given; invalid_group where
-    the groups differ in size, or where the count of ids is not `num_replicas`.
+    `replica_group_ids` gives the group id of each replica; `replica_groups` lists the replicas of each group. Without
+    either, all replicas are one group.
+    Raises: not_array; arity_mismatch for an empty tuple; invalid_attribute if both arguments are given; invalid_group
+    if the groups differ in size, or if the number of ids is not `num_replicas`.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -103,10 +103,10 @@ def all_gather(
     *,
     name: str | None = None,
 ) -> Value:
-    """The operands of the group, concatenated along a dimension in group order; the same on all members.
+    """Concatenate the operands of the group along a dimension, in group order; all members get the same result.
 
-    `shard_count` is the size of the groups, if groups are stated.
-    Raises: invalid_attribute where shard_count is neither given nor known; else as xb.ops.all_gather.
+    `shard_count` is the size of the groups, if groups are given.
+    Raises: invalid_attribute if shard_count is neither given nor known; otherwise the errors of xb.ops.all_gather.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])
@@ -139,10 +139,10 @@ def reduce_scatter(
     *,
     name: str | None = None,
 ) -> Value:
-    """The all_reduce of the group split into `shard_count` parts along a dimension: member i keeps part i.
+    """Reduce over the group, and split the result into `shard_count` parts along a dimension: member i keeps part i.
 
-    `shard_count` is the size of the groups, if groups are stated.
-    Raises: invalid_attribute where shard_count is neither given nor known; else as xb.ops.reduce_scatter.
+    `shard_count` is the size of the groups, if groups are given.
+    Raises: invalid_attribute if shard_count is neither given nor known; otherwise the errors of xb.ops.reduce_scatter.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[8, 3])
@@ -175,11 +175,11 @@ def all_to_all(
     *,
     name: str | None = None,
 ) -> Value:
-    """Part i of every member's operand goes to member i, which concatenates the parts in group order.
+    """Send part i of the operand to member i, and concatenate the parts from all members in group order.
 
-    `split_count` is the size of the groups, if groups are stated. A list of operands without dimensions is the form
-    with one operand for each member; it returns a tuple.
-    Raises: invalid_attribute where split_count is neither given nor known; else as xb.ops.all_to_all.
+    `split_count` is the size of the groups, if groups are given. A list of operands without dimensions is the form with
+    one operand for each member; it returns a tuple.
+    Raises: invalid_attribute if split_count is neither given nor known; otherwise the errors of xb.ops.all_to_all.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4, 16])
@@ -210,9 +210,9 @@ def collective_permute(
     *,
     name: str | None = None,
 ) -> Value:
-    """The value of the device that names this one as its target; zeros if none does.
+    """Return the value of the device that names this device as its target, or zeros if no device does.
 
-    Raises: as xb.ops.collective_permute.
+    Raises: the errors of xb.ops.collective_permute.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -231,9 +231,9 @@ def multi_collective_permute(
     *,
     name: str | None = None,
 ) -> Value:
-    """The collective_permute of each operand, as a tuple.
+    """Apply collective_permute to each operand, and return the results as a tuple.
 
-    Raises: no_builder (BuildError) for an empty list; as xb.ops.collective_permute.
+    Raises: no_builder (BuildError) for an empty list; otherwise the errors of xb.ops.collective_permute.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -250,9 +250,9 @@ def multi_collective_permute(
 def collective_broadcast(
     operand: Value, replica_groups: Groups = (), channel_id: int | None = None, *, name: str | None = None
 ) -> Value:
-    """The value of the first device of the group, on all its members; zeros on a device outside all groups.
+    """Return the value of the first device of the group to all its members; devices outside all groups get zeros.
 
-    Raises: as xb.ops.collective_broadcast.
+    Raises: the errors of xb.ops.collective_broadcast.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -276,10 +276,10 @@ def ragged_all_to_all(
     *,
     name: str | None = None,
 ) -> Value:
-    """Every member sends some rows of its operand to each member, which writes them over rows of its `output`.
+    """Send some rows of the operand to each member, which writes them over rows of its `output`.
 
-    The operands have HLO's order; in XlaBuilder's order `output` is the fourth.
-    Raises: as xb.ops.ragged_all_to_all.
+    The operands are in HLO's order; in XlaBuilder's order, `output` is the fourth.
+    Raises: the errors of xb.ops.ragged_all_to_all.
 
     >>> import xbuild as xb
     >>> b = xb.Builder("b")

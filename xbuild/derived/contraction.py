@@ -26,10 +26,10 @@ def dot(
     *,
     name: str | None = None,
 ) -> Value:
-    """Vector and matrix products: dimension 1 of lhs (0 of a vector) with dimension 0 of rhs.
+    """Multiply vectors and matrices: contract dimension 1 of lhs (dimension 0 of a vector) with dimension 0 of rhs.
 
-    One operand may be a NumPy array. `precision`: "default", "high" or "highest", one or one for each operand.
-    Raises: rank_too_small for a scalar; else as xb.ops.dot.
+    One operand may be a NumPy array. `precision` is "default", "high" or "highest", for both operands or as a pair.
+    Raises: rank_too_small for a scalar; otherwise the errors of xb.ops.dot.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2, 2], xb.f32[2])(xb.dot), [[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0])
@@ -64,10 +64,11 @@ def dot_general(
     preferred_element_type: PrimitiveType | None = None,
     name: str | None = None,
 ) -> Value:
-    """HLO's dot, with dimensions by position or as dimension_numbers=((lhs, rhs contracting), (lhs, rhs batch)).
+    """Record HLO's dot, with dimensions as arguments or as dimension_numbers=((lhs, rhs contracting), (lhs, rhs
+    batch)).
 
-    One operand may be a NumPy array. `precision` as for `dot`.
-    Raises: invalid_attribute where dimensions are given in both forms; else as xb.ops.dot.
+    One operand may be a NumPy array. `precision` is that of `dot`.
+    Raises: invalid_attribute if dimensions are given in both forms; otherwise the errors of xb.ops.dot.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f32[5, 2, 3])
@@ -110,11 +111,11 @@ def ragged_dot(
     preferred_element_type: PrimitiveType | None = None,
     name: str | None = None,
 ) -> Value:
-    """The product of each group; by default rows of lhs [m, k], in groups of `group_sizes`, with rhs [groups, k, n].
+    """Multiply each group; by default, multiply rows of lhs [m, k], in groups of `group_sizes`, by rhs [groups, k, n].
 
-    `dimension_numbers`: ((lhs, rhs contracting), (lhs, rhs batch)). `rhs_group_dims`: by default (0,) if the ragged
-    dimension is neither. `precision` as for `dot`.
-    Raises: as xb.ops.ragged_dot.
+    `dimension_numbers` has the form ((lhs, rhs contracting), (lhs, rhs batch)). `rhs_group_dims` defaults to (0,) if
+    the ragged dimension is neither contracting nor batch. `precision` is that of `dot`.
+    Raises: the errors of xb.ops.ragged_dot.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f32[5, 2])
@@ -163,10 +164,10 @@ def scaled_dot(
     preferred_element_type: PrimitiveType | None = None,
     name: str | None = None,
 ) -> Value:
-    """The product of operands that are multiplied by scales, one per block; pairs are for (lhs, rhs).
+    """Multiply scaled operands; each block of elements has its own scale. Pairs are in the order (lhs, rhs).
 
-    Operands and scales may be numbers or NumPy arrays if one of them is a value. `precision` as for `dot`.
-    Raises: as xb.ops.scaled_dot.
+    Operands and scales may be numbers or NumPy arrays if at least one of them is a value. `precision` is that of `dot`.
+    Raises: the errors of xb.ops.scaled_dot.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f8e4m3fn[2, 64])

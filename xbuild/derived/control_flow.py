@@ -32,10 +32,10 @@ Function: TypeAlias = Computation | Callable[..., Any]
 
 @dressed
 def call(operands: Any, to_apply: Function, *, builder: Builder | None = None, name: str | None = None) -> Value:
-    """The result of `to_apply` on the operands (one, or a list; none with `builder=`).
+    """Return the result of `to_apply` on the operands: one, a list, or none with `builder=`.
 
     If `to_apply` is a Computation, numbers take the type of their parameter.
-    Raises: arity_mismatch; signature_mismatch.
+    Raises: arity_mismatch or signature_mismatch.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -57,10 +57,10 @@ def while_(
 ) -> Value:
     """Apply `body` to the state while `condition` of it is true.
 
-    The order is HLO's; XlaBuilder's While has init last. `init` may be a tuple or list, of values, numbers (of
-    their own type: s32, f32, or NumPy's) and tuples, which makes one tuple value. The functions get the state as one
-    value, which unpacks: `i, total = state`; what they return may be a tuple.
-    Raises: arity_mismatch; signature_mismatch.
+    The arguments are in HLO's order; XlaBuilder's While takes init last. `init` may be a tuple or list of values,
+    numbers (of their own type: s32, f32 or NumPy's) and tuples; it becomes one tuple value. The functions get the state
+    as one value, which can be unpacked: `i, total = state`. They may return a tuple.
+    Raises: arity_mismatch or signature_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[()])
@@ -92,12 +92,13 @@ def conditional(
     branch_computations: Sequence[Function] | None = None,
     name: str | None = None,
 ) -> Value:
-    """The result of one branch on its own operand; two forms.
+    """Return the result of one branch on its own operand. The call has two forms.
 
-    conditional(branch_index, branch_operands, branch_computations): s32[] chooses by number (out of range: the last),
-    pred[] the first where it is true. conditional(pred, true_operand, true_computation, false_operand,
-    false_computation): XlaBuilder's. An operand may be a tuple or list, which becomes one tuple value.
-    Raises: non_scalar; element_type_unsupported; arity_mismatch; signature_mismatch.
+    conditional(branch_index, branch_operands, branch_computations): an s32[] selects a branch by number (the last one
+    if out of range); a pred[] selects the first branch if it is true. XlaBuilder's form is conditional(pred,
+    true_operand, true_computation, false_operand, false_computation). An operand may be a tuple or list, which becomes
+    one tuple value.
+    Raises: non_scalar, element_type_unsupported, arity_mismatch or signature_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.pred[()], xb.f32[()])
@@ -145,9 +146,9 @@ def conditional(
 def map(
     operands: Any, to_apply: Function, dimensions: Sequence[int] | None = None, *, name: str | None = None
 ) -> Value:
-    """The result of a scalar computation on the elements of all operands (one, or a list) at each position.
+    """Apply a scalar computation to the elements of all operands (one, or a list) at each position.
 
-    Raises: as xb.ops.map.
+    Raises: the errors of xb.ops.map.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3])
@@ -175,9 +176,10 @@ def fusion(
     builder: Builder | None = None,
     name: str | None = None,
 ) -> Value:
-    """The result of `calls` on the operands (one, or a list), marked as one kernel; equivalent to `call`.
+    """Return the result of `calls` on the operands (one, or a list), marked as one kernel. The op is equivalent to
+    `call`.
 
-    Raises: as xb.ops.fusion.
+    Raises: the errors of xb.ops.fusion.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -212,9 +214,9 @@ def scan(
 ) -> Value:
     """Apply `to_apply` to each slice of the inputs along `dimension` and to the carries, which start at `init_values`.
 
-    `inputs` and `init_values`: one, or a list of values, numbers and arrays. `to_apply` gets the slices, then the
-    carries, and returns the outputs, then the next carries. The result: all outputs, then the last carries.
-    Raises: as xb.ops.scan.
+    `inputs` and `init_values` are a value, number or array, or a list of them. `to_apply` gets the slices, then the
+    carries, and returns the outputs, then the next carries. The result has all outputs, then the last carries.
+    Raises: the errors of xb.ops.scan.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3])

@@ -16,9 +16,9 @@ __all__ = [
 
 @dressed
 def convert(operand: Value, new_element_type: PrimitiveType, *, name: str | None = None) -> Value:
-    """Each element in a different type.
+    """Convert each element to a different element type.
 
-    Raises: as xb.ops.convert.
+    Raises: the errors of xb.ops.convert.
 
     >>> import xbuild as xb
     >>> xb.convert(xb.constant(xb.Builder("b"), [1, 2]), xb.f32).shape
@@ -31,9 +31,9 @@ def convert(operand: Value, new_element_type: PrimitiveType, *, name: str | None
 
 @dressed
 def bitcast_convert(operand: Value, new_element_type: PrimitiveType, *, name: str | None = None) -> Value:
-    """The bits of each element read as a different type.
+    """Read the bits of each element as a different type.
 
-    Raises: as xb.ops.bitcast_convert.
+    Raises: the errors of xb.ops.bitcast_convert.
 
     >>> import xbuild as xb
     >>> xb.bitcast_convert(xb.constant(xb.Builder("b"), [1.0, 2.0]), xb.u8).shape
@@ -45,9 +45,9 @@ def bitcast_convert(operand: Value, new_element_type: PrimitiveType, *, name: st
 
 
 def bitcast(operand: Value, shape: Shape | PrimitiveType, *, name: str | None = None) -> Value:
-    """The bytes of the operand, in the order of its layout, read as a different shape in the order of its layout.
+    """Read the bytes of the operand, in the order of its layout, as a different shape in the order of the new layout.
 
-    Raises: as xb.ops.bitcast.
+    Raises: the errors of xb.ops.bitcast.
 
     >>> import xbuild as xb
     >>> xb.bitcast(xb.constant(xb.Builder("b"), [1.0, 2.0]), xb.s32[2, 1]).shape
@@ -60,9 +60,9 @@ def bitcast(operand: Value, shape: Shape | PrimitiveType, *, name: str | None = 
 
 @dressed
 def reduce_precision(operand: Value, exponent_bits: int, mantissa_bits: int, *, name: str | None = None) -> Value:
-    """Each element rounded to a smaller float format.
+    """Round each element to a smaller float format.
 
-    Raises: as xb.ops.reduce_precision.
+    Raises: the errors of xb.ops.reduce_precision.
 
     >>> import xbuild as xb
     >>> xb.reduce_precision(xb.constant(xb.Builder("b"), [1.0, 2.0]), 5, 10).shape
@@ -76,9 +76,9 @@ def reduce_precision(operand: Value, exponent_bits: int, mantissa_bits: int, *, 
 def stochastic_convert(
     operand: Value, random: Value, new_element_type: PrimitiveType, *, name: str | None = None
 ) -> Value:
-    """Each element rounded up or down at random.
+    """Round each element up or down at random.
 
-    Raises: as xb.ops.stochastic_convert.
+    Raises: the errors of xb.ops.stochastic_convert.
 
     >>> import xbuild as xb
     >>> b = xb.Builder("b")

@@ -151,12 +151,12 @@ def _binary(strict: Callable[..., Value], dtype: str = "s32") -> Callable[..., V
 
 _DOCUMENTATION = """{sentence}
 
-    Shapes: a scalar fits any shape; between operands of equal rank, an extent of 1 stretches to the other's;
-    broadcast_dimensions (strictly ascending) places an operand of lower rank, which then stretches likewise. Recorded
-    as reshape, broadcast
-    and the op. A Python number or list takes the other operand's element type; an array keeps its own.
-    Raises: rank_mismatch; dimension_mismatch; dimension_out_of_range; bad_order; duplicate_dimension;
-    attribute_length_mismatch; invalid_attribute; element_type_mismatch; and as xb.ops.{name}.
+    Shapes: a scalar fits any shape. Between operands of equal rank, an extent of 1 stretches to the extent of the other
+    operand. broadcast_dimensions (strictly ascending) places an operand of lower rank, whose extents of 1 then stretch
+    as well. Records a reshape and a broadcast where necessary, then the op. A Python number or list takes the element
+    type of the other operand; an array keeps its own.
+    Raises: rank_mismatch, dimension_mismatch, dimension_out_of_range, bad_order, duplicate_dimension,
+    attribute_length_mismatch, invalid_attribute or element_type_mismatch; the errors of xb.ops.{name}.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("b")
@@ -210,9 +210,9 @@ def compare(
     type: Literal["FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"] | None = None,
     name: str | None = None,
 ) -> Value:
-    """Compare lhs with rhs; returns pred. Operands broadcast like those of xb.add.
+    """Compare lhs with rhs, and return pred. Operands broadcast like those of xb.add.
 
-    Raises: as xb.add and xb.ops.compare.
+    Raises: the errors of xb.add and xb.ops.compare.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])
@@ -232,9 +232,9 @@ def _comparison(direction: Direction, words: str) -> Callable[..., Value]:
         return compare(lhs, rhs, direction, broadcast_dimensions, name=name)
 
     form.__name__ = form.__qualname__ = direction.lower()
-    form.__doc__ = f"""Whether lhs is {words} rhs, as pred; operands broadcast like those of xb.add.
+    form.__doc__ = f"""Return whether lhs is {words} rhs, as pred. Operands broadcast like those of xb.add.
 
-    Raises: as xb.compare.
+    Raises: the errors of xb.compare.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])
@@ -256,9 +256,9 @@ ge = _comparison("GE", "greater than or equal to")
 
 @dressed
 def clamp(min: Operand, operand: Operand, max: Operand, *, name: str | None = None) -> Value:
-    """min(max(min, operand), max); a number takes the element type of the first value.
+    """Return min(max(min, operand), max). A number takes the element type of the first value.
 
-    Raises: as xb.ops.clamp.
+    Raises: the errors of xb.ops.clamp.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[3])
@@ -272,9 +272,9 @@ def clamp(min: Operand, operand: Operand, max: Operand, *, name: str | None = No
 
 @dressed
 def select(pred: Operand, on_true: Operand, on_false: Operand, *, name: str | None = None) -> Value:
-    """Elements of on_true where pred is true, of on_false elsewhere; a scalar is broadcast.
+    """Take elements of on_true where pred is true, and elements of on_false elsewhere. A scalar is broadcast.
 
-    Raises: as xb.ops.select.
+    Raises: the errors of xb.ops.select.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[3])
@@ -295,11 +295,12 @@ def select(pred: Operand, on_true: Operand, on_false: Operand, *, name: str | No
 
 @dressed
 def floor_divide(lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
-    """lhs / rhs rounded down, like JAX's floor_divide and Python's `//`; operands broadcast like those of xb.add.
+    """Return lhs / rhs rounded down, like JAX's floor_divide and Python's `//`. Operands broadcast like those of
+    xb.add.
 
-    Division by zero returns -2 for signed integers (-1 for zero), the largest unsigned integer, or an infinity or NaN
-    for floats.
-    Raises: element_type_unsupported for complex numbers and pred; and as xb.add.
+    Division by zero returns -2 for signed integers (-1 if lhs is zero), the largest unsigned integer, or an infinity or
+    NaN for floats.
+    Raises: element_type_unsupported for complex numbers and pred; the errors of xb.add.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.s32[3])
@@ -332,7 +333,7 @@ def _floored_floats(lhs: Value, rhs: Value, rest: Value, name: str | None) -> Va
 
 
 def square(operand: Value, *, name: str | None = None) -> Value:
-    """operand * operand.
+    """Return operand * operand.
 
     >>> import xbuild as xb
     >>> xb.square(xb.constant(xb.Builder("b"), 3.0))
@@ -344,7 +345,7 @@ def square(operand: Value, *, name: str | None = None) -> Value:
 
 
 def reciprocal(operand: Value, *, name: str | None = None) -> Value:
-    """1 / operand.
+    """Return 1 / operand.
 
     >>> import xbuild as xb
     >>> xb.reciprocal(xb.constant(xb.Builder("b"), 4.0))
@@ -356,7 +357,7 @@ def reciprocal(operand: Value, *, name: str | None = None) -> Value:
 
 
 def conj(operand: Value, *, name: str | None = None) -> Value:
-    """The complex conjugate.
+    """Return the complex conjugate.
 
     >>> import xbuild as xb
     >>> xb.conj(xb.constant(xb.Builder("b"), 1 + 2j)).shape

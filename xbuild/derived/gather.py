@@ -29,11 +29,12 @@ def gather(
     indices_are_sorted: bool = False,
     name: str | None = None,
 ) -> Value:
-    """For each index vector, the slice of `slice_sizes` that starts there, shifted to lie inside the operand.
+    """For each index vector, take the slice of `slice_sizes` that starts at this index, shifted to lie inside the
+    operand.
 
     `start_indices` may be an array or a list of ints; by default, the vectors lie along its last dimension
     (`index_vector_dim`).
-    Raises: as xb.ops.gather.
+    Raises: the errors of xb.ops.gather.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[16, 11])

@@ -20,10 +20,11 @@ __all__ = ["constant", "iota", "is_constant"]
 
 @dressed
 def constant(builder: Builder, literal: Any, dtype: PrimitiveType | None = None, *, name: str | None = None) -> Value:
-    """A constant of a Python number or (nested) list, or of an array; `dtype` selects a different element type.
+    """Return a constant from a Python number, a (nested) list or an array; `dtype` selects a different element type.
 
-    Shapes: Python's int, float, complex and bool are s32, f32, c64 and pred; an array keeps its dtype.
-    Raises: element_type_mismatch for a number that the type cannot hold; invalid_operand (BuildError) for no number.
+    Shapes: Python's int, float, complex and bool become s32, f32, c64 and pred; an array keeps its dtype.
+    Raises: element_type_mismatch if the type cannot hold a number; invalid_operand (BuildError) if the literal is not a
+    number.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("b")
@@ -39,9 +40,10 @@ def constant(builder: Builder, literal: Any, dtype: PrimitiveType | None = None,
 
 
 def iota(builder: Builder, shape: Shape | PrimitiveType, iota_dimension: int = 0, *, name: str | None = None) -> Value:
-    """Each element is its index along `iota_dimension`; with an element type for shape, XlaBuilder's form (type, size).
+    """Return an array in which each element is its own index along `iota_dimension`.
 
-    Raises: as xb.ops.iota.
+    If `shape` is an element type, the arguments have XlaBuilder's form (type, size).
+    Raises: the errors of xb.ops.iota.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("b")
@@ -60,9 +62,9 @@ _OF_THE_RUN = opcodes(lambda op: op.depends_on in ("device", "random_state", "ta
 
 
 def is_constant(operand: Value) -> bool:
-    """Whether a value is the same in every run: it depends on no parameter, other device, host or random number.
+    """Return whether a value is the same in every run: it depends on no parameter, other device, host or random number.
 
-    Raises: invalid_operand (BuildError) for anything that is not a value.
+    Raises: invalid_operand (BuildError) if the operand is not a value.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])

@@ -13,9 +13,9 @@ __all__ = ["cholesky", "fft", "triangular_solve"]
 
 
 def cholesky(a: Value, lower: bool = True, *, name: str | None = None) -> Value:
-    """The triangular factor of positive definite matrices: a = L L^H, or U^H U if `lower` is false.
+    """Return the triangular factor of positive definite matrices: a = L L^H, or U^H U if `lower` is false.
 
-    Raises: as xb.ops.cholesky.
+    Raises: the errors of xb.ops.cholesky.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2, 2])(xb.cholesky), [[4.0, 2.0], [2.0, 5.0]])
@@ -38,9 +38,9 @@ def triangular_solve(
     *,
     name: str | None = None,
 ) -> Value:
-    """The x with op(a) x = b, or x op(a) = b if `left_side` is false; one operand may be a NumPy array.
+    """Return the x with op(a) x = b, or x op(a) = b if `left_side` is false. One operand may be a NumPy array.
 
-    Raises: as xb.ops.triangular_solve.
+    Raises: the errors of xb.ops.triangular_solve.
 
     >>> import xbuild as xb
     >>> solved = xb.computation(xb.f32[2, 2], xb.f32[2, 1])(xb.triangular_solve)
@@ -70,9 +70,9 @@ def fft(
     *,
     name: str | None = None,
 ) -> Value:
-    """The discrete Fourier transform over the last dimensions, as many as lengths are given (one, or a list).
+    """Compute the discrete Fourier transform over the last dimensions, as many as there are lengths (one, or a list).
 
-    Raises: as xb.ops.fft.
+    Raises: the errors of xb.ops.fft.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 8])

@@ -15,10 +15,10 @@ __all__ = ["batch_norm_grad", "batch_norm_inference", "batch_norm_training"]
 def batch_norm_training(
     operand: Any, scale: Any, offset: Any, epsilon: float, feature_index: int, *, name: str | None = None
 ) -> Value:
-    """Normalize each feature by its own mean and variance: the tuple (output, mean, variance).
+    """Normalize each feature by its own mean and variance, and return the tuple (output, mean, variance).
 
     Vectors may be lists or arrays.
-    Raises: as xb.ops.batch_norm_training.
+    Raises: the errors of xb.ops.batch_norm_training.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[8, 2])
@@ -48,7 +48,7 @@ def batch_norm_inference(
     """Normalize each feature by a given mean and variance.
 
     Vectors may be lists or arrays.
-    Raises: as xb.ops.batch_norm_inference.
+    Raises: the errors of xb.ops.batch_norm_inference.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[8, 2])
@@ -75,10 +75,10 @@ def batch_norm_grad(
     *,
     name: str | None = None,
 ) -> Value:
-    """The gradients of batch_norm_training: the tuple (grad_operand, grad_scale, grad_offset).
+    """Return the gradients of batch_norm_training: the tuple (grad_operand, grad_scale, grad_offset).
 
     Vectors may be lists or arrays.
-    Raises: as xb.ops.batch_norm_grad.
+    Raises: the errors of xb.ops.batch_norm_grad.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[8, 2])

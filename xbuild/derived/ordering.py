@@ -29,12 +29,12 @@ def sort(
     *,
     name: str | None = None,
 ) -> Value:
-    """The elements along a dimension (default: the last), sorted; all operands (one, or a list) are permuted in the
-    same way.
+    """Sort the elements along a dimension (default: the last). All operands (one, or a list) are permuted in the same
+    way.
 
-    Without a comparator they ascend by the first operand: floats in their total order, with NaN last and -0 before
-    0. `sort(keys, values)` is `sort((keys, values))`.
-    Raises: as xb.ops.sort.
+    Without a comparator, the first operand determines an ascending order. Floats are in their total order: NaN is last,
+    and -0 precedes 0. `sort(keys, values)` is `sort((keys, values))`.
+    Raises: the errors of xb.ops.sort.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[3])(xb.sort), [3.0, 1.0, 2.0])
@@ -67,9 +67,9 @@ def _ascending(first: Value, second: Value, *rest: Value) -> Value:
 
 @dressed
 def top_k(operand: Value, k: int, largest: bool = True, *, name: str | None = None) -> Value:
-    """The `k` largest (or smallest) elements of each row (the last dimension) in order, and their indices.
+    """Return the `k` largest (or smallest) elements of each row (the last dimension) in order, and their indices.
 
-    Raises: as xb.ops.topk.
+    Raises: the errors of xb.ops.topk.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[4])
@@ -97,13 +97,14 @@ def approx_top_k(
     *,
     name: str | None = None,
 ) -> Value:
-    """The first `top_k` elements along a dimension by `comparator`; all operands (one, or a list) are permuted in the
-    same way.
+    """Return the first `top_k` elements along a dimension, in the order of `comparator`.
 
-    A tuple with a result for each operand. The result is exact, whatever `recall_target` allows; without
-    `aggregate_to_topk` it has as many elements as xb.approx_top_k_reduction_output_size returns, padded with the
-    init values (one, or a list) if the operand has fewer. `xb.approx_top_k_fallback` is another name.
-    Raises: dimension_out_of_range; index_out_of_range for a top_k beyond the extent; as xb.sort, xb.pad.
+    All operands (one, or a list) are permuted in the same way, and the result is a tuple with an array for each
+    operand. The result is exact, whatever `recall_target` allows. Without `aggregate_to_topk` it has as many elements
+    as xb.approx_top_k_reduction_output_size returns, padded with the init values (one, or a list) if the operand has
+    fewer. `xb.approx_top_k_fallback` is another name.
+    Raises: dimension_out_of_range; index_out_of_range if top_k is larger than the extent; the errors of xb.sort and
+    xb.pad.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[4], xb.s32[4])
@@ -148,12 +149,13 @@ def approx_top_k_reduction_output_size(
     aggregate_to_topk: bool = True,
     input_size_override: int = -1,
 ) -> tuple[int, int]:
-    """The number of elements that approx_top_k keeps, and the base-2 logarithm of its bin size
-    (-1 if it keeps exactly top_k).
+    """Return the number of elements that approx_top_k keeps, and the base-2 logarithm of its bin size (-1 if it keeps
+    top_k).
 
-    Formula: each bin keeps its best element; (1 - k) / log(recall) bins or more reach the expected recall. The number
-    of bins is the input size divided by a power of two, in whole tiles of 128 (1024 for rank 1).
-    Raises: invalid_attribute for a recall_target outside of (0, 1].
+    Formula: each bin keeps its best element. To reach the expected recall, at least (1 - k) / log(recall) bins are
+    used. The number of bins is the input size divided by a power of two, rounded to whole tiles of 128 (1024 for rank
+    1).
+    Raises: invalid_attribute if recall_target is outside (0, 1].
 
     >>> import xbuild as xb
     >>> xb.approx_top_k_reduction_output_size(100_000, 2, 10, 0.95, aggregate_to_topk=False)

@@ -15,9 +15,9 @@ __all__ = ["rng_bit_generator", "rng_normal", "rng_uniform"]
 
 @dressed
 def rng_uniform(a: Any, b: Any, shape: Shape, *, builder: Builder | None = None, name: str | None = None) -> Value:
-    """Random numbers of a shape, uniform in [a, b); the ends may be numbers; if both are, pass `builder`.
+    """Return random numbers of a shape, uniform in [a, b). The ends may be numbers; if both are, pass `builder`.
 
-    Raises: as xb.ops.rng.
+    Raises: the errors of xb.ops.rng.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("noise")
@@ -33,9 +33,9 @@ def rng_uniform(a: Any, b: Any, shape: Shape, *, builder: Builder | None = None,
 
 @dressed
 def rng_normal(mu: Any, sigma: Any, shape: Shape, *, builder: Builder | None = None, name: str | None = None) -> Value:
-    """Random numbers of a shape, normal with mean mu and standard deviation sigma; these may be numbers.
+    """Return random numbers of a shape, normal with mean mu and standard deviation sigma, which may be numbers.
 
-    Raises: as xb.ops.rng.
+    Raises: the errors of xb.ops.rng.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("noise")
@@ -62,9 +62,10 @@ def rng_bit_generator(
     *,
     name: str | None = None,
 ) -> Value:
-    """The next state and random bits of a shape, as a pure function of the state; of f32 and s32 they are u32.
+    """Return the next state and random bits of a shape, as a pure function of the state. The bits of f32 and s32 are
+    u32.
 
-    Raises: as xb.ops.rng_bit_generator.
+    Raises: the errors of xb.ops.rng_bit_generator.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.u64[2])(lambda state: xb.rng_bit_generator(state, xb.u32[2])), [1, 2])

@@ -26,12 +26,12 @@ def reduce(
     *,
     name: str | None = None,
 ) -> Value:
-    """Reduce dimensions (default: all) of the operands (one, or a list) with `to_apply`, starting from `init_values`;
-    negative ones count from the last.
+    """Reduce dimensions of the operands (one, or a list) with `to_apply`, starting from `init_values`.
 
-    Init values that are numbers take their operand's element type. A function is traced with scalars, those of the
-    accumulators first; `xb.add`, `xb.maximum` and the like are such functions.
-    Raises: as xb.ops.reduce.
+    By default all dimensions are reduced; negative dimensions count from the end. Init values that are numbers take
+    their operand's element type. A function is traced with scalars: first those of the accumulators, then those of the
+    elements. `xb.add`, `xb.maximum` and similar functions can be passed.
+    Raises: the errors of xb.ops.reduce.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 3])
@@ -63,9 +63,9 @@ def reduce(
 def reduce_all(
     operand: Value, init_value: Any, to_apply: Computation | Callable[..., Any], *, name: str | None = None
 ) -> Value:
-    """All elements reduced to one scalar.
+    """Reduce all elements to one scalar.
 
-    Raises: as xb.ops.reduce.
+    Raises: the errors of xb.ops.reduce.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])

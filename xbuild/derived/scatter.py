@@ -32,11 +32,12 @@ def scatter(
     unique_indices: bool = False,
     name: str | None = None,
 ) -> Value:
-    """The operands (one, or a list), with each element that an index selects replaced by to_apply(element, update).
+    """Return the operands (one, or a list), replacing each element that an index selects with to_apply(element,
+    update).
 
-    `scatter_indices` and `updates` may be arrays or lists of numbers; by default, the vectors lie along the last
-    dimension of the former (`index_vector_dim`).
-    Raises: as xb.ops.scatter.
+    `scatter_indices` and `updates` may be arrays or lists of numbers. By default, the index vectors lie along the last
+    dimension of `scatter_indices` (`index_vector_dim`).
+    Raises: the errors of xb.ops.scatter.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3, 2])

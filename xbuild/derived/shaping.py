@@ -44,10 +44,10 @@ _dimensions, _broadcast_dimensions = reader("dimensions", Dims), reader("broadca
 def broadcast(
     operand: Value, sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, name: str | None = None
 ) -> Value:
-    """Without `dimensions`: the operand repeated along new leading dimensions of these sizes, as in XlaBuilder.
+    """Without `dimensions`: repeat the operand along new leading dimensions of these sizes, as in XlaBuilder.
 
-    With them: HLO's broadcast, like `xb.ops.broadcast`: the sizes are those of the result.
-    Raises: as xb.ops.broadcast.
+    With `dimensions`: record HLO's broadcast, like `xb.ops.broadcast`; the sizes are those of the result.
+    Raises: the errors of xb.ops.broadcast.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[3])
@@ -67,11 +67,12 @@ def broadcast(
 def broadcast_in_dim(
     operand: Value, shape: Sequence[int] | Shape, broadcast_dimensions: Sequence[int], *, name: str | None = None
 ) -> Value:
-    """An array of this shape: the operand's dimension i is its dimension broadcast_dimensions[i]; extents of 1 stretch.
+    """Return an array of this shape: operand dimension i becomes dimension broadcast_dimensions[i]; extents of 1
+    stretch.
 
     Records a broadcast, after a reshape if an extent of 1 must stretch.
-    Raises: not_array; rank_mismatch; attribute_length_mismatch; dimension_out_of_range; duplicate_dimension;
-    dimension_mismatch; negative_size; overflow.
+    Raises: not_array, rank_mismatch, attribute_length_mismatch, dimension_out_of_range, duplicate_dimension,
+    dimension_mismatch, negative_size or overflow.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.s32[2, 1])
@@ -102,11 +103,12 @@ def _broadcast_in_dim(
 def reshape(
     operand: Value, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, name: str | None = None
 ) -> Value:
-    """The same elements with other dimensions; `dimensions` is the order, major first, in which the old ones are read.
+    """Give the elements different dimensions. `dimensions` is the order, major first, in which the old dimensions are
+    read.
 
-    One of the sizes may be -1: the extent that is left. Records a reshape, after a transpose if that order differs
-    from the operand's.
-    Raises: not_array; not_permutation; negative_size; element_count_mismatch.
+    One of the sizes may be -1: it is computed from the others. Records a reshape, after a transpose if the order
+    differs from the operand's.
+    Raises: not_array, not_permutation, negative_size or element_count_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.s32[2, 3])
@@ -134,7 +136,7 @@ def _normalize_dimensions(dimensions: Any, operand: Any) -> Dims:
 def collapse(operand: Value, dimensions: Sequence[int], *, name: str | None = None) -> Value:
     """Merge consecutive dimensions, in ascending order; an empty list changes nothing. Records a reshape.
 
-    Raises: not_array; dimension_out_of_range; bad_order.
+    Raises: not_array, dimension_out_of_range or bad_order.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4, 2, 3])
@@ -150,10 +152,10 @@ def collapse(operand: Value, dimensions: Sequence[int], *, name: str | None = No
 
 @dressed
 def transpose(operand: Value, permutation: Sequence[int] | None = None, *, name: str | None = None) -> Value:
-    """The dimensions in a different order: dimension i of the result is dimension permutation[i] of the operand.
+    """Reorder the dimensions: dimension i of the result is dimension permutation[i] of the operand.
 
-    Without a permutation, their order is reversed; `x.T` of a value.
-    Raises: not_array; not_permutation.
+    Without a permutation, the order of the dimensions is reversed; `x.T` does the same.
+    Raises: not_array or not_permutation.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3, 4])
@@ -169,9 +171,9 @@ def transpose(operand: Value, permutation: Sequence[int] | None = None, *, name:
 
 @dressed
 def reverse(operand: Value, dimensions: Sequence[int], *, name: str | None = None) -> Value:
-    """The elements in reverse order along these dimensions; XlaBuilder's Rev.
+    """Reverse the elements along these dimensions. This is XlaBuilder's Rev.
 
-    Raises: not_array; dimension_out_of_range; duplicate_dimension.
+    Raises: not_array, dimension_out_of_range or duplicate_dimension.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.s32[3])(lambda x: xb.reverse(x, (0,))), [1, 2, 3])
@@ -187,9 +189,9 @@ rev = reverse
 
 @dressed
 def concatenate(operands: Sequence[Any], dimension: int, *, name: str | None = None) -> Value:
-    """The operands concatenated along a dimension; XlaBuilder's ConcatInDim. NumPy arrays become constants.
+    """Concatenate the operands along a dimension. NumPy arrays become constants. This is XlaBuilder's ConcatInDim.
 
-    Raises: as xb.ops.concatenate.
+    Raises: the errors of xb.ops.concatenate.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.s32[2])(lambda x: xb.concatenate([x, x], 0)), [1, 2])
@@ -212,10 +214,10 @@ def pad(
     *,
     name: str | None = None,
 ) -> Value:
-    """The operand with `padding_value`, a value or a number, around and between its elements.
+    """Insert `padding_value`, a value or a number, around and between the elements of the operand.
 
     `padding` has (low, high) or (low, high, interior) for each dimension; negative low and high crop.
-    Raises: as xb.ops.pad.
+    Raises: the errors of xb.ops.pad.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.s32[3])(lambda x: xb.pad(x, 0, [(1, 2)])), [1, 2, 3])
@@ -229,9 +231,10 @@ def pad(
 
 @dressed
 def get_dimension_size(operand: Value, dimension: int, *, name: str | None = None) -> Value:
-    """The number of elements along `dimension`, as s32[]; for a dynamic dimension the actual size, not the bound.
+    """Return the number of elements along `dimension`, as s32[]; for a dynamic dimension the actual size, not the
+    bound.
 
-    Raises: not_array; dimension_out_of_range; overflow.
+    Raises: not_array, dimension_out_of_range or overflow.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2, 3])(lambda x: xb.get_dimension_size(x, 1)), [[1.0] * 3] * 2)
@@ -244,9 +247,9 @@ def get_dimension_size(operand: Value, dimension: int, *, name: str | None = Non
 
 @dressed
 def set_dimension_size(operand: Value, size: Any, dimension: int, *, name: str | None = None) -> Value:
-    """The first `size` elements along `dimension`, which becomes dynamic; `size` is a value or a number.
+    """Keep the first `size` elements along `dimension`, which becomes dynamic. `size` is a value or a number.
 
-    Raises: as xb.ops.set_dimension_size.
+    Raises: the errors of xb.ops.set_dimension_size.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[3])(lambda x: xb.set_dimension_size(x, 2, 0)), [1.0, 2.0, 3.0])
@@ -262,10 +265,10 @@ def set_dimension_size(operand: Value, size: Any, dimension: int, *, name: str |
 
 @dressed
 def remove_dynamic_dimension(operand: Value, dimension: int, *, name: str | None = None) -> Value:
-    """The operand with its bound as the extent along `dimension`; elements beyond its size are zero.
+    """Make `dimension` static, with its bound as the extent. Elements beyond the size are zero.
 
-    Records a dynamic_update_slice of an array of zeros; a static dimension is unchanged.
-    Raises: not_array; dimension_out_of_range.
+    Records a dynamic_update_slice of an array of zeros. A static dimension is unchanged.
+    Raises: not_array or dimension_out_of_range.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3])
@@ -291,9 +294,9 @@ def dynamic_reshape(
     *,
     name: str | None = None,
 ) -> Value:
-    """The same elements with extents `dim_sizes`, values or numbers; `dims_are_dynamic` marks those that are dynamic.
+    """Reshape to the extents `dim_sizes`, values or numbers; `dims_are_dynamic` marks the dynamic dimensions.
 
-    Raises: as xb.ops.dynamic_reshape.
+    Raises: the errors of xb.ops.dynamic_reshape.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])

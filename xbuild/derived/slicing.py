@@ -155,9 +155,9 @@ def slice(
     *,
     name: str | None = None,
 ) -> Value:
-    """The elements from start to limit (exclusive) of each dimension, each stride-th of them.
+    """Take every stride-th element from start to limit (exclusive) of each dimension.
 
-    Raises: as xb.ops.slice.
+    Raises: the errors of xb.ops.slice.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10, 8])
@@ -179,9 +179,9 @@ def slice(
 def slice_in_dim(
     operand: Value, start_index: int, limit_index: int, stride: int = 1, dimno: int = 0, *, name: str | None = None
 ) -> Value:
-    """A slice of one dimension, with all elements of the others.
+    """Slice one dimension, and keep all elements of the other dimensions.
 
-    Raises: as xb.ops.slice; dimension_out_of_range.
+    Raises: dimension_out_of_range; the errors of xb.ops.slice.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10, 8])
@@ -199,10 +199,11 @@ def slice_in_dim(
 
 @dressed
 def dynamic_slice(operand: Value, start_indices: Any, slice_sizes: Sequence[int], *, name: str | None = None) -> Value:
-    """The window of these sizes at `start_indices`: a list of scalar values and ints, or one vector; shifted inside.
+    """Take the window of these sizes at `start_indices`, shifted to lie inside the operand.
 
-    Ints take the type of the other indices, or s32.
-    Raises: as xb.ops.dynamic_slice.
+    The start indices are a list of scalar values and ints, or one vector. Ints take the type of the other indices, or
+    s32.
+    Raises: the errors of xb.ops.dynamic_slice.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f32[10, 8])
@@ -219,10 +220,10 @@ def dynamic_slice(operand: Value, start_indices: Any, slice_sizes: Sequence[int]
 
 @dressed
 def dynamic_update_slice(operand: Value, update: Any, start_indices: Any, *, name: str | None = None) -> Value:
-    """The operand with its elements from `start_indices` on replaced by `update`, a value or a NumPy array.
+    """Replace the elements from `start_indices` on with `update`, a value or a NumPy array.
 
     The start indices are those of `dynamic_slice`.
-    Raises: as xb.ops.dynamic_update_slice.
+    Raises: the errors of xb.ops.dynamic_update_slice.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f32[10])
@@ -242,14 +243,15 @@ def _starts(operand: Value, start_indices: Any) -> list[Value]:
 
 @dressed
 def index(value: Value, index: Any, *, name: str | None = None) -> Value:
-    """`value[index]`: an element of a tuple, or NumPy's basic indexing of an array.
+    """Return `value[index]`: an element of a tuple, or NumPy's basic indexing of an array.
 
-    For each dimension: an int (which removes the dimension; negative counts from the end), a slice of ints with a
-    positive step, or a scalar integer value (which removes the dimension; shifted inside like dynamic_slice). `...`
-    covers all other dimensions, and None adds one of extent 1. One dimension may have a list, array or value of
-    integers that selects its elements (negative ones count from the end; those of a value are clamped). Records the
-    necessary slice, dynamic_slice, gather and reshape, or get_tuple_element.
-    Raises: index_out_of_range; non_positive for a step; rank_mismatch for too many; invalid_attribute for all else.
+    Each dimension takes an int (negative ints count from the end), a slice of ints with a positive step, or a scalar
+    integer value, which is shifted to lie inside like an index of dynamic_slice. An int or a scalar value removes its
+    dimension. `...` covers all other dimensions, and None adds a dimension of extent 1. One dimension may have a list,
+    array or value of integers that selects its elements; negative numbers count from the end, but those of a value are
+    clamped. Records the necessary slice, dynamic_slice, gather and reshape, or get_tuple_element.
+    Raises: index_out_of_range; non_positive if a step is not positive; rank_mismatch if there are too many indices;
+    invalid_attribute for any other invalid index.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10, 8])

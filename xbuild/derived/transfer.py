@@ -38,9 +38,9 @@ def send(
     is_host_transfer: bool = False,
     name: str | None = None,
 ) -> Value:
-    """Start to send `operand` on a channel, after `token` (default: a new one); returns the context.
+    """Start to send `operand` on a channel, after `token` (default: a new token), and return the context.
 
-    Raises: as xb.ops.send.
+    Raises: the errors of xb.ops.send.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -61,9 +61,9 @@ def send(
 
 @dressed
 def send_done(context: Value, *, channel_id: int, is_host_transfer: bool = False, name: str | None = None) -> Value:
-    """Wait until the transfer that `send` started is complete; returns a token.
+    """Wait until the transfer that `send` started is complete, and return a token.
 
-    Raises: as xb.ops.send_done.
+    Raises: the errors of xb.ops.send_done.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -84,9 +84,10 @@ def send_sync(
     is_host_transfer: bool = False,
     name: str | None = None,
 ) -> Value:
-    """Send `operand` on a channel and wait until that is done: a send and its send_done; returns the token.
+    """Send `operand` on a channel, wait until the transfer is complete, and return the token. Records send and
+    send_done.
 
-    Raises: as xb.ops.send.
+    Raises: the errors of xb.ops.send.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -115,9 +116,10 @@ def recv(
     is_host_transfer: bool = False,
     name: str | None = None,
 ) -> Value:
-    """Post a buffer for the value that a send transfers on this channel, after `token` (a builder: a new one).
+    """Post a buffer for the value that a send transfers on this channel, after `token`.
 
-    Raises: as xb.ops.recv.
+    Pass a builder as `token` to start from a new token.
+    Raises: the errors of xb.ops.recv.
 
     >>> import xbuild as xb
     >>> xb.recv(xb.Builder("b"), xb.f32[4], channel_id=1, source_target_pairs=[(0, 1)]).shape
@@ -137,9 +139,9 @@ def recv(
 
 @dressed
 def recv_done(context: Value, *, channel_id: int, is_host_transfer: bool = False, name: str | None = None) -> Value:
-    """Wait for the value of the channel; returns it and a token.
+    """Wait for the value of the channel, and return it with a token.
 
-    Raises: as xb.ops.recv_done.
+    Raises: the errors of xb.ops.recv_done.
 
     >>> import xbuild as xb
     >>> posted = xb.recv(xb.Builder("b"), xb.f32[4], channel_id=1)
@@ -162,9 +164,9 @@ def recv_sync(
     is_host_transfer: bool = False,
     name: str | None = None,
 ) -> Value:
-    """Wait for the value of a channel and return it: a recv and its recv_done.
+    """Wait for the value of a channel, and return it. Records recv and recv_done.
 
-    Raises: as xb.ops.recv; no_builder (BuildError) where neither builder nor token is given.
+    Raises: no_builder (BuildError) if neither builder nor token is given; the errors of xb.ops.recv.
 
     >>> import xbuild as xb
     >>> xb.recv_sync(xb.f32[4], 1, [(0, 1)], builder=xb.Builder("b")).shape
@@ -185,9 +187,10 @@ def recv_sync(
 
 @dressed
 def infeed(token: Value | Builder, shape: AnyShape, infeed_config: str = "", *, name: str | None = None) -> Value:
-    """The next item of this device's infeed, and a token, as a tuple; after `token` (a builder: a new one).
+    """Wait for the next item of this device's infeed, and return the tuple of the item and a token.
 
-    Raises: as xb.ops.infeed.
+    The infeed follows `token`. Pass a builder as `token` to start from a new token.
+    Raises: the errors of xb.ops.infeed.
 
     >>> import xbuild as xb
     >>> data, token = xb.infeed(xb.Builder("b"), xb.f32[4])
@@ -200,9 +203,10 @@ def infeed(token: Value | Builder, shape: AnyShape, infeed_config: str = "", *, 
 
 
 def infeed_data(token: Value | Builder, shape: AnyShape, infeed_config: str = "", *, name: str | None = None) -> Value:
-    """The next item of this device's infeed, without the token: infeeds of a builder keep their recorded order.
+    """Return the next item of this device's infeed, without the token. The infeeds of a builder keep their recorded
+    order.
 
-    Raises: as xb.ops.infeed.
+    Raises: the errors of xb.ops.infeed.
 
     >>> import xbuild as xb
     >>> xb.infeed_data(xb.Builder("b"), xb.f32[4]).shape
@@ -222,10 +226,10 @@ def outfeed(
     *,
     name: str | None = None,
 ) -> Value:
-    """Append the operand, as one item, to this device's outfeed, after `token` (default: a new one).
+    """Append the operand, as one item, to this device's outfeed, after `token` (default: a new token).
 
-    `outfeed_shape` defaults to the operand's.
-    Raises: as xb.ops.outfeed.
+    `outfeed_shape` defaults to the shape of the operand.
+    Raises: the errors of xb.ops.outfeed.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -265,10 +269,11 @@ def custom_call(
     name: str | None = None,
     **attributes: Any,
 ) -> Value:
-    """The result of the function registered for the target, on the operands (one, or a list).
+    """Call the function that is registered for the target on the operands (one, or a list), and return its result.
 
-    `shape` is that of the result, or a list for a tuple. `attributes` are further attributes of xb.ops.custom_call.
-    Raises: as xb.ops.custom_call.
+    `shape` is the shape of the result, or a list of shapes for a tuple. `attributes` are further attributes of
+    xb.ops.custom_call.
+    Raises: the errors of xb.ops.custom_call.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])

@@ -13,10 +13,10 @@ __all__ = ["add_dependency", "after_all", "create_token", "get_tuple_element", "
 
 @dressed
 def tuple_(*elements: Any, builder: Builder | None = None, name: str | None = None) -> Value:
-    """The arguments, or the elements of a single list, as one tuple.
+    """Return the arguments, or the elements of a single list, as one tuple.
 
-    Lists in the list become tuples in the tuple; numbers and arrays become constants of their own type.
-    Raises: no_builder (BuildError) where no value is among them and `builder` is left out.
+    Lists inside the list become tuples; numbers and arrays become constants of their own type.
+    Raises: no_builder (BuildError) if no argument is a value and `builder` is missing.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10])
@@ -30,9 +30,10 @@ def tuple_(*elements: Any, builder: Builder | None = None, name: str | None = No
 
 
 def get_tuple_element(operand: Value, index: int, *, name: str | None = None) -> Value:
-    """The element of a tuple at an index that is fixed when the program is built; `operand[index]` is the same.
+    """Return the element of a tuple at an index that is fixed when the program is built; `operand[index]` does the
+    same.
 
-    Raises: not_tuple; index_out_of_range.
+    Raises: not_tuple or index_out_of_range.
 
     >>> import xbuild as xb
     >>> t = xb.parameter(xb.Builder("b"), number=0, shape=xb.TupleShape((xb.f32[10], xb.s32[()])))
@@ -45,9 +46,9 @@ def get_tuple_element(operand: Value, index: int, *, name: str | None = None) ->
 
 
 def add_dependency(operand: Value, token: Value, *, name: str | None = None) -> Value:
-    """The operand itself, once everything before `token` is done.
+    """Return the operand unchanged, once everything before `token` is done.
 
-    Raises: as xb.ops.add_dependency.
+    Raises: the errors of xb.ops.add_dependency.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10])
@@ -61,9 +62,9 @@ def add_dependency(operand: Value, token: Value, *, name: str | None = None) -> 
 
 @dressed
 def after_all(*operands: Value, builder: Builder | None = None, name: str | None = None) -> Value:
-    """A token that comes after all arguments, or all elements of a single list; without any, a new one.
+    """Return a token that follows all arguments, or all elements of a single list; without arguments, a new token.
 
-    Raises: token_expected; no_builder (BuildError) where there is no token and `builder` is left out.
+    Raises: token_expected; no_builder (BuildError) if there is no token and `builder` is missing.
 
     >>> import xbuild as xb
     >>> token = xb.after_all(builder=xb.Builder("b"))
@@ -77,7 +78,7 @@ def after_all(*operands: Value, builder: Builder | None = None, name: str | None
 
 
 def create_token(builder: Builder, *, name: str | None = None) -> Value:
-    """A new token: after_all without operands.
+    """Return a new token: after_all without operands.
 
     >>> import xbuild as xb
     >>> xb.create_token(xb.Builder("b")).shape
@@ -90,9 +91,9 @@ def create_token(builder: Builder, *, name: str | None = None) -> Value:
 
 @dressed
 def optimization_barrier(operand: Any, *, builder: Builder | None = None, name: str | None = None) -> Value:
-    """The operand itself, a value or a list that becomes a tuple; a compiler must not move instructions across it.
+    """Return the operand unchanged; a compiler must not move instructions across this op. A list becomes a tuple.
 
-    Raises: as xb.tuple_.
+    Raises: the errors of xb.tuple_.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10])

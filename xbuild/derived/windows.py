@@ -37,11 +37,11 @@ def reduce_window(
     *,
     name: str | None = None,
 ) -> Value:
-    """The elements at each position of a sliding window, reduced with `to_apply`, starting from `init_values`.
+    """Reduce the elements of a sliding window at each position with `to_apply`, starting from `init_values`.
 
-    One operand or a list; init values that are numbers take their operand's element type. `padding` is "VALID" (none),
-    "SAME" (as many places as ceil(extent / stride)), or (low, high) for each dimension; strides are 1 by default.
-    Raises: invalid_attribute; else as xb.ops.reduce_window.
+    Takes one operand or a list; init values that are numbers take their operand's element type. `padding` is "VALID"
+    (no padding), "SAME" (ceil(extent / stride) positions), or (low, high) for each dimension; strides are 1 by default.
+    Raises: invalid_attribute; otherwise the errors of xb.ops.reduce_window.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 4])
@@ -73,10 +73,11 @@ def select_and_scatter(
     *,
     name: str | None = None,
 ) -> Value:
-    """Each value of `source` combined by `scatter` into the element that `select` prefers in its window of the operand.
+    """Combine each value of `source`, by `scatter`, into the element that `select` prefers in its window of the
+    operand.
 
-    Numbers and arrays take the operand's element type. `padding` and strides as for reduce_window.
-    Raises: invalid_attribute; else as xb.ops.select_and_scatter.
+    Numbers and arrays take the operand's element type. `padding` and strides are those of reduce_window.
+    Raises: invalid_attribute; otherwise the errors of xb.ops.select_and_scatter.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[4], xb.f32[2])
@@ -105,10 +106,10 @@ def conv(
     *,
     name: str | None = None,
 ) -> Value:
-    """The convolution of (batch, feature, spatial...) with (output feature, input feature, spatial...).
+    """Convolve an input (batch, feature, spatial...) with a kernel (output feature, input feature, spatial...).
 
-    `padding` is "VALID" (none), "SAME" (as many places as ceil(extent / stride)), or (low, high) for each dimension.
-    Raises: invalid_attribute; else as xb.ops.convolution.
+    `padding` is "VALID" (no padding), "SAME" (ceil(extent / stride) positions), or (low, high) for each dimension.
+    Raises: invalid_attribute; otherwise the errors of xb.ops.convolution.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f32[8, 3, 32, 32])
@@ -148,11 +149,11 @@ def conv_with_general_padding(
     *,
     name: str | None = None,
 ) -> Value:
-    """The convolution with explicit padding, dilations and dimensions; `xb.conv_general_dilated` is another name.
+    """Convolve with explicit padding, dilations and dimensions. `xb.conv_general_dilated` is another name.
 
-    `dimension_numbers` are letters such as "b01f_01io->b01f", and "bf01_oi01->bf01" (with as many digits as it takes)
-    by default; by default, dilations are 1 and nothing is reversed.
-    Raises: invalid_attribute; else as xb.ops.convolution.
+    `dimension_numbers` are letters and digits such as "b01f_01io->b01f". The default is "bf01_oi01->bf01", with a digit
+    for each spatial dimension. By default, dilations are 1 and nothing is reversed.
+    Raises: invalid_attribute; otherwise the errors of xb.ops.convolution.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f32[8, 32, 3])
@@ -243,7 +244,7 @@ def _window(
     )
     if word != "SAME":
         return window
-    check_window(window, len(extents), f"what it slides over, of extents {list(extents)},")
+    check_window(window, len(extents), f"an array of extents {list(extents)}")
     return same_padding(window, extents)
 
 

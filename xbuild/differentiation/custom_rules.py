@@ -17,13 +17,13 @@ _RULES: dict[str, Rule] = {}
 
 
 def custom_vjp(target: str) -> Callable[[Rule], Rule]:
-    """Decorator: the function computes the operands' cotangents for custom calls of this target.
+    """Decorate a function that computes the operands' cotangents for custom calls of this target.
 
-    It is called as rule(ct, result, *operands) when a derivative is built, with values of the program being recorded.
-    It returns a cotangent of each operand's shape, or None for zeros: a tuple, or the bare cotangent if the call has
-    one operand. A later rule for the same target replaces an earlier one.
-    Raises, when a derivative is built: not_differentiable if the rule returns a different number of cotangents, or
-    shapes that differ from those of the operands.
+    When a derivative is built, xbuild calls rule(ct, result, *operands) with values of the program being recorded. The
+    rule returns a tuple with a cotangent of each operand's shape, or None for zeros. If the call has one operand, the
+    rule may return the cotangent itself. A later rule for the same target replaces an earlier one.
+    Raises, when a derivative is built: not_differentiable if the rule returns a different number of cotangents, or if
+    their shapes differ from those of the operands.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate

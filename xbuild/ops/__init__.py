@@ -1,4 +1,4 @@
-"""The strict ops, with the signatures of HLO, one file for each family; `xbuild` itself has their comfortable forms."""
+"""The strict ops, with the signatures of HLO, in one file per family. `xbuild` itself has their comfortable forms."""
 
 from typing import TYPE_CHECKING
 

@@ -28,8 +28,9 @@ def all_reduce_start(
 ) -> Value:
     """Start an all_reduce without waiting; its all_reduce_done waits for the other members.
 
-    Shapes: those of an all_reduce; the start already has the shape of the result, but only all_reduce_done can use it.
-    Raises: not_array; arity_mismatch; signature_mismatch; invalid_group.
+    Shapes: takes the operands of an all_reduce. The value already has the shape of the result, but only all_reduce_done
+    can use it.
+    Raises: not_array, arity_mismatch, signature_mismatch or invalid_group.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -45,7 +46,7 @@ def all_reduce_start(
 def all_reduce_done(start: Value) -> Value:
     """Wait until every member has started, and return the result.
 
-    Shapes: the result of an all_reduce_start.
+    Shapes: takes the value of an all_reduce_start and returns the result of the same shape.
     Raises: not_array.
 
     >>> import xbuild as xb
@@ -73,9 +74,9 @@ def all_gather_start(
 ) -> Value:
     """Start an all_gather without waiting; its all_gather_done waits for the other members.
 
-    Shapes: those of an all_gather; returns (operand, result), each a tuple if there are several, which only
-    all_gather_done can use.
-    Raises: not_array; dimension_out_of_range; non_positive; invalid_group.
+    Shapes: takes the operands of an all_gather and returns (operand, result), which only all_gather_done can use. With
+    several operands, both elements are tuples.
+    Raises: not_array, dimension_out_of_range, non_positive or invalid_group.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -91,8 +92,8 @@ def all_gather_start(
 def all_gather_done(start: Value) -> Value:
     """Wait until every member has started, and return the result.
 
-    Shapes: the (operand, result) of an all_gather_start; gives the result.
-    Raises: not_tuple; signature_mismatch.
+    Shapes: takes the (operand, result) of an all_gather_start and returns the result.
+    Raises: not_tuple or signature_mismatch.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -114,12 +115,12 @@ def collective_permute_start(
     slice_sizes: SliceSizes = (),
     context_shapes: Shapes = (),
 ) -> Value:
-    """Start a collective_permute without waiting; its collective_permute_done waits for the others.
+    """Start a collective_permute without waiting; its collective_permute_done waits for the other devices.
 
-    Shapes: those of a collective_permute; returns (operand, result, contexts...), or in place (input, output,
-    contexts...), which only collective_permute_done can use. The contexts have no effect here; XLA often has two of
-    u32[].
-    Raises: not_array; invalid_group.
+    Shapes: takes the operands of a collective_permute and returns (operand, result, contexts...), or (input, output,
+    contexts...) for an update in place. Only collective_permute_done can use this tuple. The contexts have no effect
+    here; XLA often has two of shape u32[].
+    Raises: not_array or invalid_group.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -135,8 +136,8 @@ def collective_permute_start(
 def collective_permute_done(start: Value) -> Value:
     """Wait until every member has started, and return the result.
 
-    Shapes: the (operand, result, contexts...) of a collective_permute_start; gives the result.
-    Raises: not_tuple; signature_mismatch.
+    Shapes: takes the (operand, result, contexts...) of a collective_permute_start and returns the result.
+    Raises: not_tuple or signature_mismatch.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -150,9 +151,9 @@ def collective_permute_done(start: Value) -> Value:
 
 @op(Properties("whole", half="start", done="copy_done", is_view=True, states_shape=True))
 def copy_start(operand: Value) -> Value:
-    """Start a copy, such as one to another memory.
+    """Start a copy, for example to a different memory.
 
-    Shapes: any array; returns (destination, source, u32[]), which only copy_done can use.
+    Shapes: takes any array and returns (destination, source, u32[]), which only copy_done can use.
     Raises: not_array.
 
     >>> import xbuild as xb
@@ -166,10 +167,10 @@ def copy_start(operand: Value) -> Value:
 
 @op(Properties("whole", half="done", is_view=True, states_shape=True))
 def copy_done(start: Value) -> Value:
-    """The copy that a copy_start started.
+    """Wait for a copy that copy_start started, and return the copy.
 
-    Shapes: the (destination, source, u32[]) of a copy_start; gives the destination.
-    Raises: not_tuple; signature_mismatch.
+    Shapes: takes the (destination, source, u32[]) of a copy_start and returns the destination.
+    Raises: not_tuple or signature_mismatch.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.s32[2])(lambda x: xb.copy_done(xb.copy_start(x))), [1, 2])
@@ -186,10 +187,10 @@ def async_start(
 ) -> Value:
     """Start the computation `calls` without waiting; if it is a collective, its async_done waits for the other members.
 
-    A computation that communicates has one collective and nothing else.
-    Shapes: exactly the parameters of `calls`; returns ((operands...), result, contexts...), which only async_update
-    and async_done can use. The contexts and the thread have no effect here.
-    Raises: arity_mismatch; signature_mismatch.
+    A computation that communicates contains one collective and nothing else.
+    Shapes: the operands have exactly the shapes of the parameters of `calls`. Returns ((operands...), result,
+    contexts...), which only async_update and async_done can use. The contexts and the thread have no effect here.
+    Raises: arity_mismatch or signature_mismatch.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -203,10 +204,10 @@ def async_start(
 
 @op(Properties("whole", half="update", is_view=True, states_shape=True))
 def async_update(start: Value) -> Value:
-    """Continue an async_start; returns the same value, for the next async_update or the async_done.
+    """Continue an async_start, and return its value for the next async_update or the async_done.
 
-    Shapes: the ((operands...), result, contexts...) of an async_start; gives the same.
-    Raises: not_tuple; signature_mismatch.
+    Shapes: takes the ((operands...), result, contexts...) of an async_start and returns the same tuple.
+    Raises: not_tuple or signature_mismatch.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -222,8 +223,8 @@ def async_update(start: Value) -> Value:
 def async_done(start: Value) -> Value:
     """Wait for the result of an async_start.
 
-    Shapes: the ((operands...), result, contexts...) of an async_start; gives the result.
-    Raises: not_tuple; signature_mismatch.
+    Shapes: takes the ((operands...), result, contexts...) of an async_start and returns the result.
+    Raises: not_tuple or signature_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2])

@@ -22,11 +22,13 @@ def all_reduce(
     channel_id: int | None = None,
     use_global_device_ids: bool = False,
 ) -> Value:
-    """Each element reduced by `to_apply` over the devices of the group, in ascending order; the same on all members.
+    """Reduce each element with `to_apply` over the devices of the group; all members get the same result.
 
-    Shapes: any arrays (several give a tuple); to_apply: (E, E) -> E on scalars of the element type or a wider one.
-    Groups: an empty list means one group of all; they may differ in size, and must name every id once.
-    Raises: not_array; arity_mismatch; signature_mismatch; invalid_group.
+    The values are combined in ascending order of the devices.
+    Shapes: takes arrays of any shape; several operands return a tuple. `to_apply` maps (E, E) -> E, on scalars of the
+    element type or a wider one.
+    Groups: an empty list is one group of all devices. Groups may differ in size, but must name every id exactly once.
+    Raises: not_array, arity_mismatch, signature_mismatch or invalid_group.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2])
@@ -50,10 +52,12 @@ def all_gather(
     channel_id: int | None = None,
     use_global_device_ids: bool = False,
 ) -> Value:
-    """The operands of the group, concatenated along `all_gather_dimension` in group order; the same on all members.
+    """Concatenate the operands of the group along `all_gather_dimension`, in group order; all members get the same
+    result.
 
-    Shapes: arrays (several give a tuple); the dimension grows by `shard_count`, the size of each group.
-    Raises: not_array; dimension_out_of_range; non_positive; invalid_group.
+    Shapes: takes arrays; several operands return a tuple. The dimension grows by the factor `shard_count`, the size of
+    each group.
+    Raises: not_array, dimension_out_of_range, non_positive or invalid_group.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.s32[1])
@@ -78,10 +82,12 @@ def reduce_scatter(
     channel_id: int | None = None,
     use_global_device_ids: bool = False,
 ) -> Value:
-    """The all_reduce of the group split into `shard_count` parts along `scatter_dimension`: member i keeps part i.
+    """Reduce over the group, and split the result into `shard_count` parts along `scatter_dimension`: member i keeps
+    part i.
 
-    Shapes: arrays (several give a tuple); the dimension is divided by `shard_count`, the size of each group.
-    Raises: not_array; dimension_out_of_range; non_positive; divisibility; signature_mismatch; invalid_group.
+    Shapes: takes arrays; several operands return a tuple. The dimension is divided by `shard_count`, the size of each
+    group.
+    Raises: not_array, dimension_out_of_range, non_positive, divisibility, signature_mismatch or invalid_group.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2])
@@ -105,11 +111,12 @@ def all_to_all(
     replica_groups: ReplicaGroups = (),
     channel_id: int | None = None,
 ) -> Value:
-    """Every member sends part i of its operand to member i, and concatenates the parts it receives in group order.
+    """Send part i of the operand to member i, and concatenate the parts from all members in group order.
 
-    Shapes: one array with its dimensions: split_dimension is divided by split_count, concat_dimension grows by it.
-    Or, without dimensions, one array for each member, all of one shape: returns the tuple of what the members sent.
-    Raises: not_array; dimension_out_of_range; non_positive; divisibility; dimension_mismatch; invalid_group.
+    Shapes: takes one array with its dimensions: split_dimension is divided by split_count, and concat_dimension is
+    multiplied by it. Without dimensions, takes one array for each member, all of the same shape, and returns the tuple
+    of the arrays that the members sent.
+    Raises: not_array, dimension_out_of_range, non_positive, divisibility, dimension_mismatch or invalid_group.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.s32[2])
@@ -131,12 +138,15 @@ def collective_permute(
     channel_id: int | None = None,
     slice_sizes: SliceSizes = (),
 ) -> Value:
-    """The value of the device that names this one as its target; zeros if none does.
+    """Return the value of the device that names this device as its target, or zeros if no device does.
 
-    Shapes: any arrays (several give a tuple). Pairs: each source once, each target once; a device may send to itself.
-    In place, with `slice_sizes`: the operands are (input, output, input_start_indices, output_start_indices), arrays
-    or tuples of them with a tuple of scalars for each slice; returns the output with the source's slices in it.
-    Raises: not_array; arity_mismatch; invalid_group; in place also rank_mismatch; element_type_mismatch; not_tuple.
+    Shapes: takes arrays of any shape; several operands return a tuple. A device may be the source of one pair and the
+    target of one pair, and may send to itself.
+    In place, with `slice_sizes`: the operands are (input, output, input_start_indices, output_start_indices). Input and
+    output are arrays or tuples of arrays; the indices have a tuple of scalars for each slice. Returns the output with
+    the slices of the source in it.
+    Raises: not_array, arity_mismatch or invalid_group; in place, also rank_mismatch, element_type_mismatch or
+    not_tuple.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[()])
@@ -152,10 +162,11 @@ def collective_permute(
 
 @op(Properties("moved", moves=("operand",), needs="group", states_shape=True))
 def collective_broadcast(operand: Value, *, replica_groups: ReplicaGroups = (), channel_id: int | None = None) -> Value:
-    """The value of the first device of the group, on all its members; zeros on a device outside all groups.
+    """Return the value of the first device of the group to all its members; devices outside all groups get zeros.
 
-    Shapes: any array. Groups: an empty list means one group of all; they need not name every device.
-    Raises: not_array; invalid_group.
+    Shapes: takes an array of any shape.
+    Groups: an empty list is one group of all devices. Groups may leave out devices.
+    Raises: not_array or invalid_group.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[()])
@@ -189,15 +200,15 @@ def ragged_all_to_all(
     replica_groups: ReplicaGroups = (),
     channel_id: int | None = None,
 ) -> Value:
-    """Every member sends some rows of its operand to each member, which writes them over rows of its `output`.
+    """Send some rows of the operand to each member, which writes them over rows of its `output`.
 
-    Formula: send_sizes[j] rows of this member's operand, from input_offsets[j] on, go to member j, into its output from
-    output_offsets[j] of the sender on; recv_sizes[i] rows come from member i. Other rows of the output are unchanged.
-    Rows that would come from, or go to, positions beyond an end are omitted.
-    Shapes: operand [n, ...], output [m, ...] of one element type; the others integers of one shape, [members] or
-    [members, updates of each]. Returns the shape of the output.
-    Raises: not_array; rank_too_small; rank_mismatch; dimension_mismatch; element_type_mismatch;
-    element_type_unsupported; invalid_group.
+    Formula: send_sizes[j] rows of this member's operand, starting at input_offsets[j], go to member j, which writes
+    them into its output starting at output_offsets[j] of the sender; recv_sizes[i] rows come from member i. All other
+    rows of the output are unchanged. Rows that would start or end outside an array are omitted.
+    Shapes: operand [n, ...] and output [m, ...] have the same element type. The other operands are integers of one
+    shape, [members] or [members, updates of each member]. Returns the shape of the output.
+    Raises: not_array, rank_too_small, rank_mismatch, dimension_mismatch, element_type_mismatch,
+    element_type_unsupported or invalid_group.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3], xb.s32[2], xb.s32[2], xb.s32[2], xb.s32[2])

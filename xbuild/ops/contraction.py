@@ -23,15 +23,16 @@ def dot(
     operand_precision: tuple[str, ...] = (),
     preferred_element_type: PrimitiveType | None = None,
 ) -> Value:
-    """Sums of products over the contracted pairs of dimensions, separately for each index of the batch dimensions.
+    """Sum products over the contracted pairs of dimensions, separately for each index of the batch dimensions.
 
-    Formula: result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]; m and n stand for the free dimensions.
-    Shapes: any ranks; paired dimensions have one extent. Result: batch, then lhs free, then rhs free dimensions.
-    Types: one for both, two floats (the result has the wider), or two integers with preferred_element_type, the type
-    of the result. Floats under 32 bits are summed in f32 and rounded once; integers wrap; pred is the or of ands; no
-    terms give 0.
-    Raises: not_array; element_type_mismatch; attribute_length_mismatch; dimension_out_of_range; duplicate_dimension;
-    dimension_mismatch; invalid_attribute; overflow.
+    Formula: result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n], where m and n are the free dimensions.
+    Shapes: takes arrays of any rank; paired dimensions have the same extent. The result has the batch dimensions, then
+    the free dimensions of lhs, then those of rhs.
+    Types: both operands have the same type; or both are floats, and the result has the wider type; or both are
+    integers, and preferred_element_type is the type of the result. Floats narrower than 32 bits are summed in f32 and
+    rounded once. Integers wrap. For pred, the sum is "or" and the product is "and". A sum without terms is 0.
+    Raises: not_array, element_type_mismatch, attribute_length_mismatch, dimension_out_of_range, duplicate_dimension,
+    dimension_mismatch, invalid_attribute or overflow.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 3], xb.f32[2, 3])
@@ -61,15 +62,17 @@ def ragged_dot(
     operand_precision: tuple[str, ...] = (),
     preferred_element_type: PrimitiveType | None = None,
 ) -> Value:
-    """A `dot` per group: one dimension of lhs is divided into consecutive groups of the lengths `group_sizes`.
+    """Compute a `dot` for each group: one dimension of lhs is divided into consecutive groups of the lengths
+    `group_sizes`.
 
-    If the ragged dimension is free, each run uses its own entry of rhs's group dimension; result [batch, m, n], 0
-    outside all runs. If it is contracted, each run is summed separately; result [group, batch, m, n]. If it is a
-    batch dimension, the result is dot's, whatever the runs, which only divide the work.
-    Shapes: one ragged dimension; one group dimension if it is free, otherwise none. group_sizes: integers [groups],
-    or [the batch and (free or contracted) dimensions before the ragged one, groups] for separate runs in each.
-    Types: as dot.
-    Raises: as dot; attribute_length_mismatch; rank_mismatch; element_type_unsupported.
+    If the ragged dimension is free, each group of rows uses its own entry of rhs's group dimension; the result [batch,
+    m, n] is 0 outside all groups. If it is contracted, each group is summed separately; the result is [group, batch, m,
+    n]. If it is a batch dimension, the result equals that of dot: the groups only divide the work.
+    Shapes: there is one ragged dimension, and one group dimension if the ragged dimension is free, otherwise none.
+    group_sizes holds integers of shape [groups]. Its shape may also be [the batch, free or contracted dimensions before
+    the ragged one, groups]; each index of those dimensions then has its own groups.
+    Types: the rules of dot apply.
+    Raises: the errors of dot; also attribute_length_mismatch, rank_mismatch or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3, 1], xb.f32[2, 1, 1], xb.s32[2])
@@ -99,12 +102,12 @@ def scaled_dot(
     operand_precision: tuple[str, ...] = (),
     preferred_element_type: PrimitiveType | None = None,
 ) -> Value:
-    """The `dot` of operands that are multiplied by scales, one for each block of elements.
+    """Compute the `dot` of scaled operands; each block of elements has its own scale.
 
-    Shapes: a scale has its operand's rank, and in each dimension an extent that divides the operand's (the quotient
-    is the block size), or rank 0. Result: as dot.
-    Types: floats, the four of any precision; products and sums have at least 32 bits and are rounded once.
-    Raises: as dot; element_type_unsupported; rank_mismatch; divisibility.
+    Shapes: a scale has rank 0 or the rank of its operand. In each dimension, its extent divides the operand's extent,
+    and the quotient is the block size. The result is that of dot.
+    Types: all four operands are floats of any precision. Products and sums have at least 32 bits and are rounded once.
+    Raises: the errors of dot; also element_type_unsupported, rank_mismatch or divisibility.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f8e4m3fn[1, 4], xb.f8e4m3fn[1, 4], xb.f8e8m0fnu[1, 2], xb.f8e8m0fnu[1, 2])

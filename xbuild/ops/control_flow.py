@@ -16,10 +16,11 @@ __all__ = ["call", "conditional", "fusion", "map", "scan", "while_"]
 
 @op(Properties("whole", calls="once"))
 def call(operands: Values, *, to_apply: Region) -> Value:
-    """The result of `to_apply` on the operands.
+    """Return the result of `to_apply` on the operands.
 
-    Shapes: exactly the parameters of `to_apply`; no operands are allowed (name the builder with `builder=`).
-    Raises: arity_mismatch; signature_mismatch.
+    Shapes: the operands have exactly the shapes of the parameters of `to_apply`. A call without operands needs
+    `builder=`.
+    Raises: arity_mismatch or signature_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2])
@@ -35,10 +36,11 @@ def call(operands: Values, *, to_apply: Region) -> Value:
 
 @op(Properties("whole", calls="loop"))
 def while_(init: Value, *, condition: Region, body: Region) -> Value:
-    """Apply `body` to the state while `condition` of it is true; returns the state of the last trip, or `init`.
+    """Apply `body` to the state while `condition` of it is true; return the state of the last trip, or `init`.
 
-    Shapes: one value of shape T, a tuple if the state has several parts; condition: T -> pred[], body: T -> T.
-    Raises: arity_mismatch; signature_mismatch.
+    Shapes: the state is one value of shape T, a tuple if it has several parts. `condition` maps T -> pred[], and `body`
+    maps T -> T.
+    Raises: arity_mismatch or signature_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.s32[()])
@@ -54,11 +56,11 @@ def while_(init: Value, *, condition: Region, body: Region) -> Value:
 
 @op(Properties("whole", calls="branch"))
 def conditional(branch_index: Value, branch_operands: Values, *, branch_computations: Regions) -> Value:
-    """The result of one branch on its own operand; the others do not run.
+    """Return the result of one branch on its own operand; the other branches do not run.
 
-    Shapes: branch_index is pred[] with two branches (the first if it is true) or s32[] with one or more (the last if
-    the index is out of range); branch i: T_i -> S, with operand i of shape T_i.
-    Raises: non_scalar; element_type_unsupported; arity_mismatch; signature_mismatch.
+    Shapes: branch_index is pred[] with two branches (true selects the first), or s32[] with one or more (an index out
+    of range selects the last). Branch i maps T_i -> S; operand i has shape T_i.
+    Raises: non_scalar, element_type_unsupported, arity_mismatch or signature_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.pred[()], xb.f32[()])
@@ -74,12 +76,13 @@ def conditional(branch_index: Value, branch_operands: Values, *, branch_computat
 
 @op(Properties("same_place", calls="elements", work="rule"))
 def map(operands: Values, *, to_apply: Region, dimensions: Dims) -> Value:
-    """The result of a scalar computation on the elements of all operands at each position.
+    """Apply a scalar computation to the elements of all operands at each position.
 
     Formula: result[i] = to_apply(operands[0][i], ..., operands[N-1][i]).
-    Shapes: N arrays of the same extents; to_apply: (T_0, ..., T_N-1) -> S on scalars; dimensions: all, in order.
-    Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; attribute_length_mismatch;
-    dimension_out_of_range; duplicate_dimension; bad_order; signature_mismatch; non_scalar.
+    Shapes: takes N arrays of the same extents. `to_apply` maps scalars: (T_0, ..., T_N-1) -> S. `dimensions` lists all
+    dimensions in order.
+    Raises: arity_mismatch, not_array, rank_mismatch, dimension_mismatch, attribute_length_mismatch,
+    dimension_out_of_range, duplicate_dimension, bad_order, signature_mismatch or non_scalar.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3], xb.f32[3])
@@ -101,10 +104,12 @@ def fusion(
     output_to_operand_aliasing: Aliases = (),
     calls: Region,
 ) -> Value:
-    """The result of `calls` on the operands, which a compiler put into one kernel; equivalent to `call`.
+    """Return the result of `calls` on the operands; a compiler put `calls` into one kernel. The op is equivalent to
+    `call`.
 
-    Shapes: exactly the parameters of `calls`. `kind` and the aliasing are for the compiler and do not change any value.
-    Raises: arity_mismatch; signature_mismatch; index_out_of_range for an alias of no operand.
+    Shapes: the operands have exactly the shapes of the parameters of `calls`. `kind` and the aliasing are for the
+    compiler and do not change any value.
+    Raises: arity_mismatch or signature_mismatch; index_out_of_range if an alias names a missing operand.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2])
@@ -131,13 +136,14 @@ def scan(
 ) -> Value:
     """Apply `to_apply` to each slice along a dimension, in order, and to the carries of the previous slice.
 
-    Formula: (outputs[i], carries) = to_apply(inputs[i], carries) for i = 0, 1, ... (from the last, if `is_reverse`).
-    Shapes: the inputs, of one extent in `dimension`, then `num_carries` values, the carries of the first slice;
-    to_apply: (slices without that dimension, carries) -> (outputs, carries), a tuple or the one value. Result: the
-    outputs, each with all slices along `dimension`, and the last carries. `length` is the number of slices if there is
-    no input. `is_associative` lets a compiler regroup; here the result is that of sequential order. `to_apply` may
-    communicate, like the body of a loop with that many trips.
-    Raises: arity_mismatch; not_array; rank_too_small; dimension_out_of_range; dimension_mismatch; signature_mismatch;
+    Formula: (outputs[i], carries) = to_apply(inputs[i], carries) for i = 0, 1, ..., or from the last i down if
+    `is_reverse`.
+    Shapes: takes the inputs, which have the same extent in `dimension`, then `num_carries` values: the carries of the
+    first slice. `to_apply` maps (slices without that dimension, carries) -> (outputs, carries), a tuple or the only
+    value. The result has the outputs, each with all slices along `dimension`, and the last carries. `length` is the
+    number of slices; only a scan without inputs needs it. `is_associative` lets a compiler regroup; here the result is
+    that of sequential order. `to_apply` may communicate, like the body of a loop with that many trips.
+    Raises: arity_mismatch, not_array, rank_too_small, dimension_out_of_range, dimension_mismatch, signature_mismatch or
     invalid_attribute.
 
     >>> import xbuild as xb

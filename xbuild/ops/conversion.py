@@ -13,13 +13,14 @@ __all__ = ["bitcast", "bitcast_convert", "convert", "reduce_precision", "stochas
 
 @op(Properties("same_place", denormals="flushed", states_shape=True))
 def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
-    """Each element in a different type, by value.
+    """Convert each element to a different element type, by value.
 
-    To a float: to the nearest, ties to even. To an integer: from a float towards zero, clamped to the range of the
-    type, NaN as 0; from an integer the low bits. To pred: whether it is not 0. From complex to real: the real part.
-    NaNs have the bits that XLA:CPU gives them: quiet ones to and from f16, 0x7f in f8e5m2 (0x7e or 0xfe from f32 and
-    f64), one without a sign from the fnuz types, -0 in the types without NaN.
-    Shapes: any array; the result has its extents.
+    To a float, round to the nearest number, ties to even. To an integer, round a float towards zero and clamp it to the
+    range of the type (NaN becomes 0), or keep the low bits of an integer. To pred, return whether the element is not 0.
+    From complex to real, keep the real part. NaNs have the bits that XLA:CPU gives them: quiet NaNs to and from f16;
+    0x7f in f8e5m2 (0x7e or 0xfe from f32 and f64); a NaN without a sign from the fnuz types; -0 in the types without
+    NaN.
+    Shapes: takes an array of any shape; the result has its extents.
     Raises: not_array.
 
     >>> import xbuild as xb
@@ -35,13 +36,13 @@ def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
 
 @op(Properties("mixed", states_shape=True, work="each"))
 def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
-    """The bits of each element read as another type, lowest bits first if the widths differ.
+    """Read the bits of each element as a different type, lowest bits first if the widths differ.
 
-    Shapes: types of one width keep the extents; a narrower type adds a minor dimension for the parts of each
-    element; for a wider type, the minor dimension must have exactly that extent and is removed. Complex types are read
-    as complex ones only. A pred is a byte of 8 bits here: 0 or 1; read from bits, it is false if the byte is 0 and
-    true (1) otherwise.
-    Raises: not_array; element_type_unsupported; rank_too_small; dimension_mismatch.
+    Shapes: types of the same width keep the extents. A narrower type adds a minor dimension for the parts of each
+    element. For a wider type, the minor dimension must have exactly as many elements as one result element needs, and
+    is removed. Complex types can be read only as complex types. A pred is a byte of 8 bits, 0 or 1; when read from
+    bits, it is false if the byte is 0 and true (1) otherwise.
+    Raises: not_array, element_type_unsupported, rank_too_small or dimension_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[1])
@@ -56,12 +57,12 @@ def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value
 
 @op(Properties("mixed", states_shape=True, work="none"))
 def bitcast(operand: Value, *, shape: Shape) -> Value:
-    """The bytes of the operand, in the order of its layout, read as a different shape in the order of its layout.
+    """Read the bytes of the operand, in the order of its layout, as a different shape in the order of the new layout.
 
-    Shapes: any array; `shape` has the same number of bytes (types under 8 bits take one byte per element). A shape
-    without a layout is laid out row by row. Nothing else in HLO depends on a layout.
-    Raises: not_array; element_count_mismatch for a different number of bytes; dimension_mismatch for a dynamic
-    dimension that changes.
+    Shapes: takes an array of any shape; `shape` has the same number of bytes. Types narrower than 8 bits take one byte
+    per element. A shape without a layout is laid out row by row. No other HLO op depends on a layout.
+    Raises: not_array; element_count_mismatch if the number of bytes differs; dimension_mismatch if a dynamic dimension
+    changes.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 3])
@@ -78,13 +79,14 @@ def bitcast(operand: Value, *, shape: Shape) -> Value:
 
 @op(Properties("same_place", states_shape=True))
 def reduce_precision(operand: Value, *, exponent_bits: int, mantissa_bits: int) -> Value:
-    """Each element rounded to a float format of these bits, in the operand's type.
+    """Round each element to a float format with these numbers of bits, and keep the operand's type.
 
-    To the nearest, ties to even; numbers too large become infinite, numbers below the format's smallest normal
-    number become zero, with their sign; a NaN stays, but becomes infinity if there are no mantissa bits (compiled
-    XLA:CPU keeps it).
-    Shapes: any float array; the result has its shape.
-    Raises: not_array; element_type_unsupported; invalid_attribute for no exponent bit or negative mantissa_bits.
+    Rounds to the nearest number, ties to even. Numbers that are too large become infinite; numbers smaller than the
+    smallest normal number of the format become zero and keep their sign. A NaN is kept, but becomes infinity if the
+    format has no mantissa bits (compiled XLA:CPU keeps it).
+    Shapes: takes a float array of any shape; the result has the same shape.
+    Raises: not_array or element_type_unsupported; invalid_attribute if exponent_bits is below 1 or mantissa_bits is
+    negative.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3])
@@ -99,11 +101,12 @@ def reduce_precision(operand: Value, *, exponent_bits: int, mantissa_bits: int) 
 
 @op(Properties("same_place", depends_on="implementation", states_shape=True))
 def stochastic_convert(operand: Value, random: Value, *, new_element_type: PrimitiveType) -> Value:
-    """Each element rounded to a neighbour in another type, away from zero if random / 2^bits is below its fraction.
+    """Round each element to one of its two neighbours in a different type, at random.
 
-    Shapes: a float array, and an array of random bits of the same width (u32 for f32) and extents; to an integer
-    type, clamped to its range, or to a float type.
-    Raises: not_array; element_type_unsupported; element_type_mismatch where widths differ; rank_mismatch;
+    An element is rounded away from zero if random / 2^bits is below its fraction.
+    Shapes: takes a float array, and an array of random bits with the same extents and as many bits per element (u32 for
+    f32). The result type is a float type, or an integer type, to whose range the result is clamped.
+    Raises: not_array or element_type_unsupported; element_type_mismatch if the widths differ; rank_mismatch or
     dimension_mismatch.
 
     >>> import xbuild as xb

@@ -23,18 +23,20 @@ def gather(
     slice_sizes: Dims,
     indices_are_sorted: bool = False,
 ) -> Value:
-    """For each index vector, the slice of `slice_sizes` that starts there, shifted to lie inside the operand.
+    """For each index vector, take the slice of `slice_sizes` that starts at this index, shifted to lie inside the
+    operand.
 
-    Formula: result[out] = operand[start + offset]; offset has out[offset_dims[k]] in the k-th dimension that is neither
-    collapsed nor batching, else 0; start has clamp(0, vector[k], extent - slice size) in dimension start_index_map[k],
-    where vector is start_indices at the other entries of out, and the batch index itself in a batching dimension.
-    Shapes: any array, and integers with the vectors along `index_vector_dim` (if it equals the rank, each element is an
-    index vector of length 1).
-    Result: `offset_dims` are the slice's dimensions, without the collapsed and batching ones, whose slice size is 1;
-    the others are those of start_indices without the vectors'. `indices_are_sorted` is a promise and does not change
-    any value.
-    Raises: not_array; element_type_unsupported; dimension_out_of_range; duplicate_dimension; bad_order;
-    attribute_length_mismatch; dimension_mismatch; index_out_of_range; negative_size; invalid_attribute; overflow.
+    Formula: result[out] = operand[start + offset]. offset is out[offset_dims[k]] in the k-th dimension that is neither
+    collapsed nor batching, otherwise 0. start is clamp(0, vector[k], extent - slice size) in dimension
+    start_index_map[k], where vector is start_indices at the other entries of out. In a batching dimension, start is the
+    batch index itself.
+    Shapes: takes an array of any shape, and integers with the index vectors along `index_vector_dim`. If that number
+    equals the rank, each element is an index vector of length 1.
+    Result: `offset_dims` are the dimensions of the slice, without the collapsed and batching ones, whose slice size is
+    1. The other dimensions are those of start_indices without `index_vector_dim`. `indices_are_sorted` is a promise and
+    does not change any value.
+    Raises: not_array, element_type_unsupported, dimension_out_of_range, duplicate_dimension, bad_order,
+    attribute_length_mismatch, dimension_mismatch, index_out_of_range, negative_size, invalid_attribute or overflow.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3, 2], xb.s32[2])

@@ -14,10 +14,11 @@ __all__ = ["constant", "iota", "parameter", "partition_id", "replica_id"]
 
 @op(Properties("made", depends_on="caller", is_view=True, states_shape=True))
 def parameter(builder: Builder, *, number: int, shape: AnyShape) -> Value:
-    """The argument of the computation with this number.
+    """Declare the argument of the computation with this number.
 
-    Shapes: any shape; the numbers of a computation are 0..n-1, each once.
-    Raises: duplicate_parameter (BuildError) where the number is taken; missing_parameter at build for one left out.
+    Shapes: any shape is allowed. The parameters of a computation have the numbers 0..n-1, each exactly once.
+    Raises: duplicate_parameter (BuildError) if the number is taken; missing_parameter when the computation is built, if
+    a number was left out.
 
     >>> import xbuild as xb
     >>> xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3], name="x")
@@ -30,10 +31,11 @@ def parameter(builder: Builder, *, number: int, shape: AnyShape) -> Value:
 
 @op(Properties("made", is_view=True, states_shape=True))
 def constant(builder: Builder, *, literal: Array) -> Value:
-    """An array that is fixed when the program is built.
+    """Return an array that is fixed when the program is built.
 
-    Shapes: the array's own; its dtype names the element type (Python numbers: s32, f32, c64, pred by `xb.constant`).
-    Raises: invalid_attribute where XLA has no such element type.
+    Shapes: the value has the shape of the array; its dtype determines the element type. `xb.constant` also takes Python
+    numbers, as s32, f32, c64 or pred.
+    Raises: invalid_attribute if XLA has no such element type.
 
     >>> import numpy as np, xbuild as xb
     >>> xb.ops.constant(xb.Builder("b"), literal=np.array([1, 2], np.int8))
@@ -46,9 +48,10 @@ def constant(builder: Builder, *, literal: Array) -> Value:
 
 @op(Properties("made", states_shape=True))
 def iota(builder: Builder, *, shape: Shape, iota_dimension: int) -> Value:
-    """Each element is its index along `iota_dimension`, in the shape's element type (wrapped or rounded if too large).
+    """Return an array in which each element is its own index along `iota_dimension`.
 
-    Shapes: rank 1 and more, any integer, float or complex type.
+    An index that is too large for the element type is wrapped or rounded.
+    Shapes: the shape has rank 1 or higher and any integer, float or complex type.
     Raises: dimension_out_of_range; element_type_unsupported for pred.
 
     >>> import xbuild as xb
@@ -64,7 +67,7 @@ def iota(builder: Builder, *, shape: Shape, iota_dimension: int) -> Value:
 
 @op(Properties("made", depends_on="device"))
 def replica_id(builder: Builder) -> Value:
-    """The number of this replica, u32[], in 0..num_replicas-1.
+    """Return the number of this replica, a u32[] in 0..num_replicas-1.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("who")
@@ -79,7 +82,8 @@ def replica_id(builder: Builder) -> Value:
 
 @op(Properties("made", depends_on="device"))
 def partition_id(builder: Builder) -> Value:
-    """The number of this partition, u32[], in 0..num_partitions-1; device = replica * num_partitions + partition.
+    """Return the number of this partition, a u32[] in 0..num_partitions-1; device = replica * num_partitions +
+    partition.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("who")

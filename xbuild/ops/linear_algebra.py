@@ -15,12 +15,13 @@ __all__ = ["cholesky", "fft", "triangular_solve"]
 
 @op(Properties("mixed", denormals="flushed"))
 def cholesky(a: Value, *, lower: bool = True) -> Value:
-    """The triangular factor of symmetric (Hermitian) positive definite matrices: a = L L^H, or U^H U for an upper one.
+    """Return the triangular factor of symmetric (Hermitian) positive definite matrices: a = L L^H, or U^H U if not
+    `lower`.
 
-    Only the selected triangle of `a` is read; the other one of the result is zero. A matrix that is not positive
-    definite gives NaN everywhere. Computed in f64 or c128 and rounded once.
-    Shapes: floats or complex [..., n, n]; the same.
-    Raises: not_array; rank_too_small; dimension_mismatch; element_type_unsupported.
+    Only the selected triangle of `a` is read, and the opposite triangle of the result is zero. A matrix that is not
+    positive definite gives NaN everywhere. The result is computed in f64 or c128 and rounded once.
+    Shapes: takes floats or complex numbers [..., n, n] and returns the same shape.
+    Raises: not_array, rank_too_small, dimension_mismatch or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2, 2])(xb.ops.cholesky), [[4.0, 0.0], [2.0, 5.0]])
@@ -42,12 +43,14 @@ def triangular_solve(
     unit_diagonal: bool,
     transpose_a: Literal["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"],
 ) -> Value:
-    """The x with op(a) x = b, or x op(a) = b if `left_side` is false; op is the identity, a transpose or an adjoint.
+    """Return the x with op(a) x = b, or x op(a) = b if `left_side` is false; op is the identity, a transpose or an
+    adjoint.
 
-    Only the selected triangle of `a` is read, without the diagonal if a unit diagonal is declared. A zero on the
-    diagonal gives infinities and NaN. Computed in f64 or c128 and rounded once.
-    Shapes: floats or complex, a [..., n, n] and b [..., n, k] (or [..., k, n] on the right side); as b.
-    Raises: not_array; rank_too_small; dimension_mismatch; element_type_unsupported; element_type_mismatch;
+    Only the selected triangle of `a` is read, without its diagonal if `unit_diagonal` is true. A zero on the diagonal
+    gives infinities and NaN. The result is computed in f64 or c128 and rounded once.
+    Shapes: takes floats or complex numbers, a [..., n, n] and b [..., n, k] (or [..., k, n] if a is on the right side).
+    The result has the shape of b.
+    Raises: not_array, rank_too_small, dimension_mismatch, element_type_unsupported, element_type_mismatch or
     rank_mismatch.
 
     >>> import xbuild as xb
@@ -66,13 +69,14 @@ def triangular_solve(
 
 @op(Properties("mixed", denormals="flushed"))
 def fft(operand: Value, *, fft_type: Literal["FFT", "IFFT", "RFFT", "IRFFT"], fft_length: Dims) -> Value:
-    """The discrete Fourier transform over the last dimensions, as many as `fft_length` has entries.
+    """Compute the discrete Fourier transform over the last dimensions, as many as `fft_length` has entries.
 
-    Formula: FFT: y[k] = sum over j of x[j] exp(-2 pi i j k / n); IFFT: with +, and divided by n. RFFT takes real
-    rows and returns the first n/2 + 1 numbers of each; IRFFT is its inverse.
-    Shapes: c64 or c128 (RFFT: f32 or f64, and c64 or c128 out; IRFFT the other way round); 1 to 3 lengths, which are
-    the extents on the full side.
-    Raises: not_array; invalid_attribute; negative_size; rank_too_small; element_type_unsupported; dimension_mismatch.
+    Formula: FFT computes y[k] = sum over j of x[j] exp(-2 pi i j k / n); IFFT has the opposite sign and divides by n.
+    RFFT takes real rows and returns the first n/2 + 1 numbers of each row; IRFFT is its inverse.
+    Shapes: FFT and IFFT take c64 or c128. RFFT takes f32 or f64 and returns c64 or c128; IRFFT does the opposite.
+    fft_length has 1 to 3 entries, the extents of the transformed dimensions; for RFFT and IRFFT, those of the real
+    array.
+    Raises: not_array, invalid_attribute, negative_size, rank_too_small, element_type_unsupported or dimension_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[4])

@@ -13,12 +13,13 @@ __all__ = ["batch_norm_grad", "batch_norm_inference", "batch_norm_training"]
 def batch_norm_training(operand: Value, scale: Value, offset: Value, *, epsilon: float, feature_index: int) -> Value:
     """Normalize each feature by its own mean and variance over all other dimensions, then scale and shift it.
 
-    Formula: mean = sum(x) / m; variance = sum((x - mean)^2) / m; output = scale (x - mean) / sqrt(variance + epsilon)
-    + offset.
-    Shapes: operand a float array with the features along dimension feature_index; the others vectors of one element
-    for each feature; the tuple (output, mean, variance). Sums are in f64, types under 32 bits are computed in f32.
-    Raises: not_array; dimension_out_of_range; element_type_unsupported; invalid_attribute; rank_mismatch;
-    element_type_mismatch; dimension_mismatch.
+    Formula: mean = sum(x) / m; variance = sum((x - mean)^2) / m; output = scale (x - mean) / sqrt(variance + epsilon) +
+    offset.
+    Shapes: operand is a float array with the features along dimension feature_index; scale and offset are vectors with
+    one element for each feature. Returns the tuple (output, mean, variance). Sums are computed in f64, and types
+    narrower than 32 bits in f32.
+    Raises: not_array, dimension_out_of_range, element_type_unsupported, invalid_attribute, rank_mismatch,
+    element_type_mismatch or dimension_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 1], xb.f32[1], xb.f32[1])
@@ -40,9 +41,9 @@ def batch_norm_inference(
     """Normalize each feature by a given mean and variance, then scale and shift it.
 
     Formula: scale (x - mean) / sqrt(variance + epsilon) + offset.
-    Shapes: as batch_norm_training; the result is as the operand.
-    Raises: not_array; dimension_out_of_range; element_type_unsupported; invalid_attribute; rank_mismatch;
-    element_type_mismatch; dimension_mismatch.
+    Shapes: the operands have the shapes of batch_norm_training; the result has the shape of operand.
+    Raises: not_array, dimension_out_of_range, element_type_unsupported, invalid_attribute, rank_mismatch,
+    element_type_mismatch or dimension_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 1], *[xb.f32[1]] * 4)
@@ -68,13 +69,14 @@ def batch_norm_grad(
     epsilon: float,
     feature_index: int,
 ) -> Value:
-    """The gradients of batch_norm_training, given its statistics and the gradient g of its output.
+    """Return the gradients of batch_norm_training from its statistics and the gradient g of its output.
 
-    Formula: c = mean(g (x - mean)) / (variance + epsilon); grad_operand = scale / sqrt(variance + epsilon)
-    (g - mean(g) - c (x - mean)); grad_scale = sum(g (x - mean)) / sqrt(variance + epsilon); grad_offset = sum(g).
-    Shapes: as batch_norm_training, grad_output as the operand; the tuple (grad_operand, grad_scale, grad_offset).
-    Raises: not_array; dimension_out_of_range; element_type_unsupported; invalid_attribute; rank_mismatch;
-    element_type_mismatch; dimension_mismatch.
+    Formula: c = mean(g (x - mean)) / (variance + epsilon); grad_operand = scale / sqrt(variance + epsilon) (g - mean(g)
+    - c (x - mean)); grad_scale = sum(g (x - mean)) / sqrt(variance + epsilon); grad_offset = sum(g).
+    Shapes: the operands have the shapes of batch_norm_training, and grad_output has the shape of operand. Returns the
+    tuple (grad_operand, grad_scale, grad_offset).
+    Raises: not_array, dimension_out_of_range, element_type_unsupported, invalid_attribute, rank_mismatch,
+    element_type_mismatch or dimension_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 1], *[xb.f32[1]] * 3, xb.f32[2, 1])

@@ -12,16 +12,15 @@ __all__ = ["sort", "topk"]
 
 @op(Properties("mixed", calls="elements"))
 def sort(operands: Values, *, to_apply: Region, dimension: int, is_stable: bool = False) -> Value:
-    """The elements along `dimension`, sorted by a comparator.
+    """Sort the elements along `dimension` with a comparator.
 
-    Each row is sorted separately, with the same permutation for all operands. `to_apply` returns whether the elements
-    at
-    one position precede those at another. Always stable here; with an inconsistent comparator, the result is still a
-    permutation. With a plain LT or GT on floats, NaNs come last, and -0 and 0 are equal; with TOTALORDER, all floats
-    are ordered.
-    Shapes: N arrays of the same extents; to_apply: (T_0, T_0, ..., T_N-1, T_N-1) -> pred[], with the two elements of
-    each operand next to each other. The result is one array, or the tuple of them if N > 1.
-    Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; dimension_out_of_range; signature_mismatch.
+    Each row is sorted separately; all operands are permuted in the same way. `to_apply` returns whether the elements at
+    one position precede those at another. The sort is always stable here; with an inconsistent comparator, the result
+    is still a permutation. With a plain LT or GT on floats, NaNs come last, and -0 equals 0. With TOTALORDER, all
+    floats are ordered.
+    Shapes: takes N arrays of the same extents. `to_apply` maps (T_0, T_0, ..., T_N-1, T_N-1) -> pred[]: the two
+    elements of each operand are adjacent parameters. Returns one array, or a tuple of arrays if N > 1.
+    Raises: arity_mismatch, not_array, rank_mismatch, dimension_mismatch, dimension_out_of_range or signature_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.s32[2], xb.s32[2])
@@ -37,12 +36,13 @@ def sort(operands: Values, *, to_apply: Region, dimension: int, is_stable: bool 
 
 @op(Properties("mixed", work="none"))
 def topk(operand: Value, *, k: int, largest: bool = True) -> Value:
-    """The `k` largest (or smallest) elements of each row (the last dimension) in order, and their indices.
+    """Return the `k` largest (or smallest) elements of each row (the last dimension) in order, and their indices.
 
-    Floats are in their total order: NaN is greatest, -0 is below 0 (and a negative NaN is least). Of equal elements,
-    the first in the row is taken first.
-    Shapes: pred, integers or floats of rank 1 and more, k at most the last extent; (T[..., k], s32[..., k]).
-    Raises: not_array; rank_too_small; element_type_unsupported; negative_size; index_out_of_range.
+    Floats are in their total order: NaN is the greatest, -0 is below 0, and a negative NaN is the least. Among equal
+    elements, the first in the row comes first.
+    Shapes: takes pred, integers or floats of rank 1 or higher; k is at most the last extent. Returns (T[..., k],
+    s32[..., k]).
+    Raises: not_array, rank_too_small, element_type_unsupported, negative_size or index_out_of_range.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[4])(lambda x: xb.ops.topk(x, k=2)), [1.0, 3.0, 2.0, 3.0])

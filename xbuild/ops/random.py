@@ -15,12 +15,12 @@ __all__ = ["rng", "rng_bit_generator", "rng_get_and_update_state"]
 
 @op(Properties("made", depends_on="random_state", states_shape=True, work="rule"))
 def rng(a: Value, b: Value, *, shape: Shape, distribution: Literal["rng_uniform", "rng_normal"]) -> Value:
-    """Random numbers: uniform in [a, b), or normal with mean a and standard deviation b.
+    """Return random numbers: uniform in [a, b), or normal with mean a and standard deviation b.
 
-    Each device has its own generator, set by `seed=` of evaluate and execute: a run can be repeated, but its numbers
-    differ from XLA's. Uniform: a if a = b, and numbers in (b, a] if a > b.
-    Shapes: two scalars of one type, pred, integer or float (normal: float), which is the type of `shape`.
-    Raises: not_array; non_scalar; element_type_mismatch; element_type_unsupported; overflow.
+    Each device has its own generator, seeded by `seed=` of evaluate and execute: runs are repeatable, but their numbers
+    differ from XLA's. A uniform distribution returns a if a = b, and numbers in (b, a] if a > b.
+    Shapes: takes two scalars of the type of `shape`: pred, integer or float (normal: float).
+    Raises: not_array, non_scalar, element_type_mismatch, element_type_unsupported or overflow.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.s32[()], xb.s32[()])
@@ -41,14 +41,15 @@ def rng(a: Value, b: Value, *, shape: Shape, distribution: Literal["rng_uniform"
 def rng_bit_generator(
     state: Value, *, algorithm: Literal["rng_default", "rng_three_fry", "rng_philox"], shape: Shape
 ) -> Value:
-    """The next state and random bits, as a pure function of the state: bit for bit as on XLA:CPU.
+    """Return the next state and random bits, as a pure function of the state. The bits equal those of XLA:CPU.
 
-    ThreeFry is 2x32 with 20 rounds, Philox 4x32 with 10 rounds; the default is Philox. A type of under 32 bits gets the
-    lowest bits of a 32-bit word each. The bits are of the unsigned type as wide as the type of `shape`, as XLA infers:
-    u32 for f32 and s32, which xb.bitcast_convert reads them as.
-    Shapes: state u64[2] (key, counter), for Philox also u64[3] (key, counter of 128 bits), or their halves as u32[4]
-    and u32[6]; the tuple (state, the extents of shape in the unsigned type).
-    Raises: not_array; element_type_unsupported; rank_mismatch; dimension_mismatch; overflow.
+    ThreeFry is 2x32 with 20 rounds, and Philox, the default, is 4x32 with 10 rounds. A type narrower than 32 bits gets
+    the lowest bits of a separate 32-bit word for each element. The bits have the unsigned type as wide as the type of
+    `shape`, as XLA infers: u32 for f32 and s32; xb.bitcast_convert reads them as the type of `shape`.
+    Shapes: the state is u64[2] (key and counter); for Philox it may also be u64[3] (key and a counter of 128 bits).
+    u32[4] and u32[6] hold the same states as halves. Returns the tuple of the state and an array with the extents of
+    shape in the unsigned type.
+    Raises: not_array, element_type_unsupported, rank_mismatch, dimension_mismatch or overflow.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.u32[4])
@@ -64,11 +65,11 @@ def rng_bit_generator(
 
 @op(Properties("made", depends_on="random_state", states_shape=True))
 def rng_get_and_update_state(builder: Builder, *, delta: int, shape: Shape) -> Value:
-    """The device's random state of 128 bits, low word first, which then advances by `delta`.
+    """Return the device's random state of 128 bits, low word first, then advance it by `delta`.
 
-    It starts at XLA:CPU's constant; its high word contains `seed=` of the run and the number of the device.
-    Shapes: u64[2].
-    Raises: element_type_unsupported; dimension_mismatch.
+    The state starts at XLA:CPU's constant; its high word contains `seed=` of the run and the number of the device.
+    Shapes: the result is u64[2].
+    Raises: element_type_unsupported or dimension_mismatch.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("states")

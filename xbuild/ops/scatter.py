@@ -26,21 +26,22 @@ def scatter(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Value:
-    """The operands, with each element that an index vector selects replaced by to_apply(element, update).
+    """Return the operands, replacing each element that an index vector selects with to_apply(element, update).
 
-    Formula: result[start + offset] = to_apply(result[start + offset], updates[u]) for each index u of the updates;
-    offset has u[update_window_dims[k]] in the k-th dimension that is neither inserted nor batching, else 0; start has
-    vector[k] in dimension scatter_dims_to_operand_dims[k], where vector is scatter_indices at the other entries of u.
-    A window that is not wholly inside the operand changes nothing. Here updates apply in order, so the last of
-    several overwrites; XLA leaves the order open. Floats under 32 bits are rounded after each update.
-    Shapes: N operands of the same extents, integer index vectors along `index_vector_dim` (if it equals the rank,
-    each element is an index vector of length 1), N updates of the same extents; to_apply:
-    (T_0, ..., T_N-1, T_0, ..., T_N-1) -> T_0, or the tuple of them where N > 1, T_i the operand's type or a wider
-    float. Result: the operands' extents; a tuple if N > 1.
+    Formula: result[start + offset] = to_apply(result[start + offset], updates[u]) for each index u of the updates.
+    offset is u[update_window_dims[k]] in the k-th dimension that is neither inserted nor batching, otherwise 0. start
+    is vector[k] in dimension scatter_dims_to_operand_dims[k], where vector is scatter_indices at the other entries of
+    u. A window that is not entirely inside the operand changes nothing. Updates apply in order here, so the last of
+    several updates overwrites the others; XLA does not define the order. Floats narrower than 32 bits are rounded after
+    each update.
+    Shapes: takes N operands of the same extents, integer index vectors along `index_vector_dim`, and N updates of the
+    same extents. If `index_vector_dim` equals the rank, each element is an index vector of length 1. `to_apply` maps
+    (T_0, ..., T_N-1, T_0, ..., T_N-1) -> T_0, or the tuple of all T_i if N > 1; T_i is the operand's type or a wider
+    float. The result has the operands' extents, and is a tuple if N > 1.
     `indices_are_sorted` and `unique_indices` are promises and do not change any value.
-    Raises: arity_mismatch; not_array; rank_mismatch; element_type_mismatch; element_type_unsupported; bad_order;
-    dimension_out_of_range; duplicate_dimension; attribute_length_mismatch; dimension_mismatch; index_out_of_range;
-    invalid_attribute; signature_mismatch.
+    Raises: arity_mismatch, not_array, rank_mismatch, element_type_mismatch, element_type_unsupported, bad_order,
+    dimension_out_of_range, duplicate_dimension, attribute_length_mismatch, dimension_mismatch, index_out_of_range,
+    invalid_attribute or signature_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[4], xb.s32[3], xb.f32[3])

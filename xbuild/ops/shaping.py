@@ -12,12 +12,14 @@ from ..core.properties import Properties
 
 @op(Properties("moved", moves=("operand",), is_view=True))
 def broadcast(operand: Value, *, sizes: Dims, dimensions: Dims) -> Value:
-    """An array of these sizes, in which dimension i of the operand is dimension dimensions[i] and others repeat it.
+    """Return an array of these sizes: operand dimension i becomes dimension dimensions[i], and new dimensions repeat
+    it.
 
     Formula: result[..., j_dimensions[i], ...] = operand[..., j_i, ...].
-    Shapes: any array; sizes[dimensions[i]] is the operand's extent i. Unsorted `dimensions` transpose.
-    Raises: not_array; attribute_length_mismatch; dimension_out_of_range; duplicate_dimension; dimension_mismatch;
-    negative_size; overflow.
+    Shapes: takes an array of any shape; sizes[dimensions[i]] is the operand's extent i. Unsorted `dimensions` transpose
+    the operand.
+    Raises: not_array, attribute_length_mismatch, dimension_out_of_range, duplicate_dimension, dimension_mismatch,
+    negative_size or overflow.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.s32[2])
@@ -34,11 +36,11 @@ def broadcast(operand: Value, *, sizes: Dims, dimensions: Dims) -> Value:
 
 @op(Properties("moved", moves=("operand",), is_view=True, states_shape=True))
 def reshape(operand: Value, *, new_sizes: Dims) -> Value:
-    """The same elements, in the same order (the last dimension varies fastest), with other dimensions.
+    """Give the elements, in the same order (the last dimension varies fastest), different dimensions.
 
-    Shapes: any array; the product of new_sizes is the operand's element count. If a dimension is dynamic, so is the
-    dimension that it becomes (the major one if it is split).
-    Raises: not_array; negative_size; element_count_mismatch; dimension_mismatch where a dynamic dimension is lost.
+    Shapes: takes an array of any shape; the product of new_sizes is the operand's element count. If a dimension is
+    dynamic, the dimension that it becomes is dynamic too (the major one if it is split).
+    Raises: not_array, negative_size or element_count_mismatch; dimension_mismatch if a dynamic dimension is lost.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.s32[2, 3])
@@ -56,10 +58,10 @@ def reshape(operand: Value, *, new_sizes: Dims) -> Value:
 
 @op(Properties("moved", moves=("operand",), is_view=True))
 def transpose(operand: Value, *, permutation: Dims) -> Value:
-    """The dimensions in a different order: dimension i of the result is dimension permutation[i] of the operand.
+    """Reorder the dimensions: dimension i of the result is dimension permutation[i] of the operand.
 
-    Shapes: any array; `permutation` names each of its dimensions once.
-    Raises: not_array; not_permutation.
+    Shapes: takes an array of any shape; `permutation` names each of its dimensions once.
+    Raises: not_array or not_permutation.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3, 4])
@@ -73,10 +75,10 @@ def transpose(operand: Value, *, permutation: Dims) -> Value:
 
 @op(Properties("moved", moves=("operand",), is_view=True))
 def reverse(operand: Value, *, dimensions: Dims) -> Value:
-    """The elements in reverse order along each of `dimensions`: index i of extent n becomes n - 1 - i.
+    """Reverse the elements along each of `dimensions`: index i of extent n becomes n - 1 - i.
 
-    Shapes: any array; the result has its shape.
-    Raises: not_array; dimension_out_of_range; duplicate_dimension.
+    Shapes: takes an array of any shape; the result has the same shape.
+    Raises: not_array, dimension_out_of_range or duplicate_dimension.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.s32[3])
@@ -92,11 +94,12 @@ def reverse(operand: Value, *, dimensions: Dims) -> Value:
 
 @op(Properties("moved", moves=("operands",), mixes_precisions=True))
 def concatenate(operands: Values, *, dimension: int) -> Value:
-    """The operands concatenated along `dimension`.
+    """Concatenate the operands along `dimension`.
 
-    Shapes: one or more arrays of one rank (1 and more) and element type, of the same extents except in `dimension`.
-    Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; dimension_out_of_range;
-    element_type_mismatch; overflow.
+    Shapes: takes one or more arrays of the same rank (1 or higher) and element type, with equal extents except in
+    `dimension`.
+    Raises: arity_mismatch, not_array, rank_mismatch, dimension_mismatch, dimension_out_of_range, element_type_mismatch
+    or overflow.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.s32[2], xb.s32[1])
@@ -112,11 +115,12 @@ def concatenate(operands: Values, *, dimension: int) -> Value:
 
 @op(Properties("moved", moves=("operand", "padding_value"), mixes_precisions=True))
 def pad(operand: Value, padding_value: Value, *, padding: Padding) -> Value:
-    """The operand with `padding_value` before, after and between its elements, a PaddingDimension for each dimension.
+    """Insert `padding_value` before, after and between the elements, as one PaddingDimension for each dimension says.
 
-    Formula: extent d becomes low + d + max(d - 1, 0) * interior + high; negative low and high crop, after the interior.
-    Shapes: any array and a scalar of its element type.
-    Raises: not_array; non_scalar; element_type_mismatch; attribute_length_mismatch; negative_size; overflow.
+    Formula: extent d becomes low + d + max(d - 1, 0) * interior + high. Negative low and high crop, after the interior
+    padding.
+    Shapes: takes an array of any shape and a scalar of its element type.
+    Raises: not_array, non_scalar, element_type_mismatch, attribute_length_mismatch, negative_size or overflow.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.s32[3], xb.s32[()])
@@ -132,10 +136,11 @@ def pad(operand: Value, padding_value: Value, *, padding: Padding) -> Value:
 
 @op(Properties("made"))
 def get_dimension_size(operand: Value, *, dimension: int) -> Value:
-    """The number of elements along `dimension`, as s32[]; for a dynamic dimension the actual size, not the bound.
+    """Return the number of elements along `dimension`, as s32[]; for a dynamic dimension the actual size, not the
+    bound.
 
-    Shapes: any array; the bound is at most 2^31 - 1.
-    Raises: not_array; dimension_out_of_range; overflow.
+    Shapes: takes an array of any shape; the bound is at most 2^31 - 1.
+    Raises: not_array, dimension_out_of_range or overflow.
 
     >>> import xbuild as xb
     >>> from shape_inference import parse_shape
@@ -152,11 +157,12 @@ def get_dimension_size(operand: Value, *, dimension: int) -> Value:
 
 @op(Properties("moved", moves=("operand",), chosen_by=("size",)))
 def set_dimension_size(operand: Value, size: Value, *, dimension: int) -> Value:
-    """The first `size` elements along `dimension`, which becomes dynamic, with the operand's extent as its bound.
+    """Keep the first `size` elements along `dimension`, which becomes dynamic, with the operand's extent as its bound.
 
-    A size above the bound becomes the bound, a negative one 0; elements that a shorter dimension lacks are zero.
-    Shapes: any array and an s32[]; a constant size does not make the result static, even if it equals the bound.
-    Raises: not_array; non_scalar; element_type_mismatch; dimension_out_of_range; overflow.
+    A size above the bound becomes the bound, and a negative size becomes 0. Elements beyond the size are zero.
+    Shapes: takes an array of any shape and an s32[]. A constant size does not make the result static, even if it equals
+    the bound.
+    Raises: not_array, non_scalar, element_type_mismatch, dimension_out_of_range or overflow.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[4], xb.s32[()])
@@ -174,13 +180,14 @@ def set_dimension_size(operand: Value, size: Value, *, dimension: int) -> Value:
 def dynamic_reshape(
     operand: Value, dim_sizes: Values, *, new_size_bounds: Dims, dims_are_dynamic: tuple[bool, ...]
 ) -> Value:
-    """The same elements, in the same order, with extents that the program computes if they are dynamic.
+    """Reshape to extents that the program computes, where they are dynamic; the elements stay in the same order.
 
-    dim_sizes[i] is the extent of dimension i if dims_are_dynamic[i], from 0 up to its bound; otherwise it is the
-    bound. Elements that do not fit into the result are dropped; positions without an element are zero.
-    Shapes: any array and an s32[] for each dimension of the result; the product of the bounds is the operand's count.
-    Raises: not_array; attribute_length_mismatch; arity_mismatch; non_scalar; element_type_mismatch; negative_size;
-    overflow; element_count_mismatch.
+    The extent of dimension i is its bound or, if dims_are_dynamic[i], dim_sizes[i], from 0 to the bound. Elements that
+    do not fit into the result are dropped; positions without an element are zero.
+    Shapes: takes an array of any shape and an s32[] for each dimension of the result; the product of the bounds is the
+    operand's element count.
+    Raises: not_array, attribute_length_mismatch, arity_mismatch, non_scalar, element_type_mismatch, negative_size,
+    overflow or element_count_mismatch.
 
     >>> import xbuild as xb
     >>> from shape_inference import parse_shape

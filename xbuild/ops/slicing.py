@@ -11,10 +11,11 @@ from ..core.properties import Properties
 
 @op(Properties("moved", moves=("operand",), is_view=True, states_shape=True))
 def slice(operand: Value, *, start_indices: Dims, limit_indices: Dims, strides: Dims = ()) -> Value:
-    """The elements from start to limit (exclusive) of each dimension, each stride-th of them; by default all.
+    """Take every stride-th element from start to limit (exclusive) of each dimension; by default all elements.
 
-    Shapes: any array, 0 <= start <= limit <= extent, stride >= 1; the result has ceil((limit - start) / stride).
-    Raises: not_array; attribute_length_mismatch; index_out_of_range; non_positive.
+    Shapes: takes an array of any shape, with 0 <= start <= limit <= extent and stride >= 1. Each extent of the result
+    is ceil((limit - start) / stride).
+    Raises: not_array, attribute_length_mismatch, index_out_of_range or non_positive.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[5])
@@ -30,12 +31,13 @@ def slice(operand: Value, *, start_indices: Dims, limit_indices: Dims, strides: 
 
 @op(Properties("moved", moves=("operand",), chosen_by=("start_indices",), states_shape=True))
 def dynamic_slice(operand: Value, start_indices: Values, *, dynamic_slice_sizes: Dims) -> Value:
-    """The window of these sizes that begins at `start_indices`, shifted to lie inside the operand.
+    """Take the window of these sizes that begins at `start_indices`, shifted to lie inside the operand.
 
     Formula: start[d] = clamp(0, start[d], extent[d] - size[d]).
-    Shapes: any array; one integer scalar for each dimension, all of one type, or one vector of them all.
-    Raises: not_array; arity_mismatch; rank_mismatch; non_scalar; dimension_mismatch; element_type_unsupported;
-    element_type_mismatch; attribute_length_mismatch; negative_size; index_out_of_range.
+    Shapes: takes an array of any shape, and one integer scalar for each dimension, all of the same type, or one vector
+    of them.
+    Raises: not_array, arity_mismatch, rank_mismatch, non_scalar, dimension_mismatch, element_type_unsupported,
+    element_type_mismatch, attribute_length_mismatch, negative_size or index_out_of_range.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[5], xb.s32[()])
@@ -59,12 +61,13 @@ def dynamic_slice(operand: Value, start_indices: Values, *, dynamic_slice_sizes:
     )
 )
 def dynamic_update_slice(operand: Value, update: Value, start_indices: Values) -> Value:
-    """The operand with its elements from `start_indices` on replaced by `update`, shifted inside like dynamic_slice.
+    """Replace the elements from `start_indices` on with `update`, shifted to lie inside the operand.
 
     Formula: start[d] = clamp(0, start[d], extent[d] - update extent[d]).
-    Shapes: two arrays of one rank and element type, the update no larger; starts as for dynamic_slice.
-    Raises: not_array; rank_mismatch; element_type_mismatch; index_out_of_range; arity_mismatch; non_scalar;
-    dimension_mismatch; element_type_unsupported.
+    Shapes: takes two arrays of the same rank and element type; no extent of the update is larger than the operand's.
+    The starts are those of dynamic_slice.
+    Raises: not_array, rank_mismatch, element_type_mismatch, index_out_of_range, arity_mismatch, non_scalar,
+    dimension_mismatch or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[5], xb.f32[2], xb.s32[()])

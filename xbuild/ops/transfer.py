@@ -25,12 +25,14 @@ def send(
     source_target_pairs: SourceTargetPairs = (),
     is_host_transfer: bool = False,
 ) -> Value:
-    """Start to send `operand` on a channel; runs once the receiver has posted its recv.
+    """Start to send `operand` on a channel; the send completes once the receiver has posted its recv.
 
-    Shapes: any array or tuple of arrays T and a token; returns the context (T, u32[], token[]), which only send_done
-    can use. Pairs: (source device, target device); a device that is not a source sends nothing. Omit them in a module
-    group: the peer is the device whose program has the recv.
-    Raises: token_expected; not_array; non_positive for the channel; invalid_group for the pairs.
+    Shapes: takes an array or a tuple of arrays, of shape T, and a token. Returns the context (T, u32[], token[]), which
+    only send_done can use.
+    Pairs: each pair is (source device, target device); a device that is not a source sends nothing. Omit the pairs in a
+    module group: the peer is the device whose program has the recv.
+    Raises: token_expected or not_array; non_positive if the channel is not positive; invalid_group if the pairs are
+    invalid.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -46,8 +48,8 @@ def send(
 def send_done(context: Value, *, channel_id: int, is_host_transfer: bool = False) -> Value:
     """Wait until the transfer that `send` started is complete.
 
-    Shapes: the context of a send; gives token[].
-    Raises: not_tuple; signature_mismatch where the operand is no context.
+    Shapes: takes the context of a send and returns token[].
+    Raises: not_tuple; signature_mismatch if the operand is not a context.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -71,9 +73,10 @@ def recv(
 ) -> Value:
     """Post a buffer for the value that a send transfers on this channel, without waiting.
 
-    Shapes: a token; returns the context (shape, u32[], token[]), which only recv_done can use.
-    Pairs: (source device, target device); a device that is not a target gets zeros.
-    Raises: token_expected; not_array; non_positive for the channel; invalid_group for the pairs.
+    Shapes: takes a token and returns the context (shape, u32[], token[]), which only recv_done can use.
+    Pairs: each pair is (source device, target device); a device that is not a target gets zeros.
+    Raises: token_expected or not_array; non_positive if the channel is not positive; invalid_group if the pairs are
+    invalid.
 
     >>> import xbuild as xb
     >>> token = xb.after_all(builder=xb.Builder("b"))
@@ -89,8 +92,8 @@ def recv(
 def recv_done(context: Value, *, channel_id: int, is_host_transfer: bool = False) -> Value:
     """Wait for the value of the channel.
 
-    Shapes: the context of a recv of shape T; gives (T, token[]).
-    Raises: not_tuple; signature_mismatch where the operand is no context.
+    Shapes: takes the context of a recv of shape T and returns (T, token[]).
+    Raises: not_tuple; signature_mismatch if the operand is not a context.
 
     >>> import xbuild as xb
     >>> token = xb.after_all(builder=xb.Builder("b"))
@@ -105,9 +108,10 @@ def recv_done(context: Value, *, channel_id: int, is_host_transfer: bool = False
 
 @op(Properties("whole", depends_on="outside", needs="host", states_shape=True))
 def infeed(token: Value, *, shape: AnyShape, infeed_config: str = "") -> Value:
-    """The next item of this device's infeed; waits for one.
+    """Wait for the next item of this device's infeed, and return it.
 
-    Shapes: a token; gives (shape, token[]). An empty tuple shape reads nothing. Infeeds run in their recorded order.
+    Shapes: takes a token and returns (shape, token[]). An empty tuple shape reads nothing. Infeeds run in their
+    recorded order.
     Raises: token_expected; not_array for nested tuples.
 
     >>> import xbuild as xb
@@ -123,8 +127,8 @@ def infeed(token: Value, *, shape: AnyShape, infeed_config: str = "") -> Value:
 def outfeed(operand: Value, token: Value, *, outfeed_shape: AnyShape, outfeed_config: str = "") -> Value:
     """Append the operand, as one item, to this device's outfeed.
 
-    Shapes: any array or tuple of arrays, and a token; gives token[].
-    Raises: token_expected; signature_mismatch where outfeed_shape is not the operand's.
+    Shapes: takes an array or a tuple of arrays, and a token; returns token[].
+    Raises: token_expected; signature_mismatch if outfeed_shape differs from the operand's shape.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -163,13 +167,14 @@ def custom_call(
     operand_precision: tuple[str, ...] = (),
     padding_type: Literal["PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"] = "PADDING_INVALID",
 ) -> Value:
-    """The result of the function that xb.custom_call_target registered for a target, on the operands.
+    """Call the function that xb.custom_call_target registered for a target, and return its result on the operands.
 
-    Shapes: any operands; the result is of the declared shape, and a run stops if the function returns a different one.
-    With a side effect it runs, in its recorded order, even if nothing uses its result. The function gets
-    `backend_config`; layouts, aliasing, schedule and the rest are for the compiler: kept and printed back.
-    Raises: attribute_length_mismatch; signature_mismatch for constraints that are not the operands' shapes;
-    index_out_of_range for an alias of no operand; invalid_attribute for a precision that there is not.
+    Shapes: takes operands of any shape and returns the declared shape; a run stops if the function returns a different
+    one. A call with a side effect runs, in its recorded order, even if nothing uses its result. The function gets
+    `backend_config`. Layouts, aliasing, schedule and the remaining attributes are for the compiler: xbuild keeps and
+    prints them.
+    Raises: attribute_length_mismatch; signature_mismatch if the layout constraints differ from the operands' shapes;
+    index_out_of_range if an alias names a missing operand; invalid_attribute if a precision does not exist.
 
     >>> import xbuild as xb
     >>> @xb.custom_call_target("reversed")

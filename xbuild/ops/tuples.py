@@ -11,9 +11,9 @@ __all__ = ["add_dependency", "after_all", "domain", "get_tuple_element", "opt_ba
 
 @op(Properties("whole", is_view=True))
 def tuple_(operands: Values) -> Value:
-    """The operands as one tuple.
+    """Return the operands as one tuple.
 
-    Shapes: any number of values of any shapes; without operands, the empty tuple (name the builder with `builder=`).
+    Shapes: takes any number of values of any shape. Without operands it returns the empty tuple and needs `builder=`.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10])
@@ -27,9 +27,9 @@ def tuple_(operands: Values) -> Value:
 
 @op(Properties("whole", is_view=True))
 def get_tuple_element(operand: Value, *, index: int) -> Value:
-    """The element of a tuple at an index that is fixed when the program is built.
+    """Return the element of a tuple at an index that is fixed when the program is built.
 
-    Raises: not_tuple; index_out_of_range.
+    Raises: not_tuple or index_out_of_range.
 
     >>> import xbuild as xb
     >>> t = xb.parameter(xb.Builder("b"), number=0, shape=xb.TupleShape((xb.f32[10], xb.s32[()])))
@@ -43,7 +43,7 @@ def get_tuple_element(operand: Value, *, index: int) -> Value:
 
 @op(Properties("whole"))
 def after_all(tokens: Values) -> Value:
-    """A token that comes after all of these; without operands, a new one (pass `builder=`).
+    """Return a token that follows all given tokens; without operands, a new token (pass `builder=`).
 
     Raises: token_expected.
 
@@ -58,10 +58,10 @@ def after_all(tokens: Values) -> Value:
 
 @op(Properties("whole", is_identity=True))
 def opt_barrier(operand: Value) -> Value:
-    """The operand itself; a compiler must not move instructions across it.
+    """Return the operand unchanged; a compiler must not move instructions across this op.
 
-    Shapes: any value; the result has the same shape.
-    Raises: nothing of its own.
+    Shapes: takes a value of any shape; the result has the same shape.
+    Raises: no errors of its own.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2])(xb.ops.opt_barrier), [1.0, 2.5])
@@ -74,10 +74,10 @@ def opt_barrier(operand: Value) -> Value:
 
 @op(Properties("whole", is_identity=True))
 def domain(operand: Value, *, kind: str = "sharding", entry: str, exit: str) -> Value:
-    """The operand itself, at the boundary of two metadata domains, whose text is kept.
+    """Return the operand unchanged, at the boundary of two metadata domains, whose text is kept.
 
-    Shapes: any value; the result has the same shape.
-    Raises: nothing of its own.
+    Shapes: takes a value of any shape; the result has the same shape.
+    Raises: no errors of its own.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2])
@@ -93,9 +93,9 @@ def domain(operand: Value, *, kind: str = "sharding", entry: str, exit: str) -> 
 
 @op(Properties("whole", is_identity=True))
 def add_dependency(operand: Value, token: Value) -> Value:
-    """The operand itself, once everything before `token` is done.
+    """Return the operand unchanged, once everything before `token` is done.
 
-    Shapes: any value and a token; the operand's.
+    Shapes: takes a value of any shape and a token; the result has the shape of the value.
     Raises: token_expected.
 
     >>> import xbuild as xb

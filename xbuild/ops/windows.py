@@ -14,16 +14,17 @@ from ..core.properties import Properties
 
 @op(Properties("mixed", calls="elements"))
 def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, window: Window = ()) -> Value:
-    """The elements at each position of a sliding window, reduced with `to_apply`, starting from `init_values`.
+    """Reduce the elements of a sliding window at each position with `to_apply`, starting from `init_values`.
 
-    Formula: the window at place p covers base elements p[d] * stride[d] + k[d] * window_dilation[d] for k[d] < size[d];
-    the base is the operand with base_dilation[d] - 1 holes between neighbours, padded (negative padding crops).
-    Holes and padding do not count; a window with nothing else returns the init value. The order of the fold is free.
-    Shapes: N arrays of the same extents and N scalars; `window` has an entry for each dimension, or is HLO's text such
-    as "size=3x3 stride=2x2 pad=1_1x1_1". Result dimension d counts the positions, (padded - window span) // stride + 1;
-    to_apply and result types as for reduce.
-    Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; attribute_length_mismatch; non_positive;
-    signature_mismatch; overflow.
+    Formula: the window at position p covers base elements p[d] * stride[d] + k[d] * window_dilation[d] for k[d] <
+    size[d]. The base is the operand with base_dilation[d] - 1 holes between neighbours and with padding (negative
+    padding crops). Holes and padding do not count; a window that covers nothing else returns the init value. Elements
+    may be combined in any order.
+    Shapes: takes N arrays of the same extents and N scalars. `window` has an entry for each dimension, or is HLO's text
+    such as "size=3x3 stride=2x2 pad=1_1x1_1". Extent d of the result is the number of positions, (padded - window span)
+    // stride + 1. The rules of reduce apply to to_apply and the result types.
+    Raises: arity_mismatch, not_array, rank_mismatch, dimension_mismatch, attribute_length_mismatch, non_positive,
+    signature_mismatch or overflow.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[5], xb.f32[()])
@@ -40,17 +41,17 @@ def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, wi
 def select_and_scatter(
     operand: Value, source: Value, init_value: Value, *, select: Region, scatter: Region, window: Window = ()
 ) -> Value:
-    """Select one element in each window of the operand, and combine the value that `source` has for the window there.
+    """Select one element in each window of the operand, and combine the window's value of `source` into its position.
 
-    Formula: the window is read in order; a later element replaces the selected one only if select(selected, later)
-    is false. result[e] = scatter(result[e], source[p]) for each window p that selected element
-    e, from `init_value` on, in the windows' order (XLA leaves it free). A window that covers only padding changes
+    Formula: the window is read in order; a later element replaces the selected one only if select(selected, later) is
+    false. result[e] = scatter(result[e], source[p]) for each window p that selected element e, starting from
+    `init_value`, in the order of the windows (which XLA does not define). A window that covers only padding changes
     nothing.
-    Shapes: an array; a source with as many elements in each dimension as the window has positions there; a scalar; all
-    of one type T. select: (T, T) -> pred; scatter: (T, T) -> T. `window` as for reduce_window. Result: the operand's
-    shape.
-    Raises: not_array; arity_mismatch; signature_mismatch; attribute_length_mismatch; non_positive; rank_mismatch;
-    dimension_mismatch; element_type_mismatch.
+    Shapes: takes an array, a source with one element for each position of the window, and a scalar, all of the same
+    type T. `select` maps (T, T) -> pred, and `scatter` maps (T, T) -> T. `window` is that of reduce_window. The result
+    has the operand's shape.
+    Raises: not_array, arity_mismatch, signature_mismatch, attribute_length_mismatch, non_positive, rank_mismatch,
+    dimension_mismatch or element_type_mismatch.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[4], xb.f32[2], xb.f32[()])
@@ -76,18 +77,18 @@ def convolution(
     operand_precision: tuple[str, ...] = (),
     preferred_element_type: PrimitiveType | None = None,
 ) -> Value:
-    """Slide the kernel rhs over the input lhs: at each position the sum of products. The kernel is not mirrored.
+    """Slide the kernel rhs over the input lhs, and sum the products at each position. The kernel is not mirrored.
 
-    Formula: result[b, o, p] = sum over i, k of lhs[b, i, p * stride + k * window_dilation] * rhs[o, i, k]; the input
-    has zeros in the holes of base_dilation and in the padding, and negative padding crops; window_reversal mirrors k.
-    feature_group_count=G: input and output features are split into G parts, and part g of the input produces part g of
-    the output. batch_group_count=G:  the batch is split into G parts, and part g produces part g of the output
+    Formula: result[b, o, p] = sum over i, k of lhs[b, i, p * stride + k * window_dilation] * rhs[o, i, k]. The input
+    has zeros in the holes of base_dilation and in the padding; negative padding crops. window_reversal mirrors k. With
+    feature_group_count=G, input and output features are split into G parts, and part g of the input produces part g of
+    the output. With batch_group_count=G, the batch is split into G parts, and part g produces part g of the output
     features.
-    Shapes: two arrays of one rank n + 2; `dimension_numbers` names the dimensions of input, kernel and output in
-    letters such as "b01f_01io->b01f"; `window` has an entry for each spatial dimension, of the kernel's size.
-    Types: as for dot; floats under 32 bits are summed in f32 and rounded once; integers wrap.
-    Raises: not_array; element_type_mismatch; rank_mismatch; rank_too_small; dimension_out_of_range; overflow;
-    duplicate_dimension; attribute_length_mismatch; non_positive; dimension_mismatch; divisibility; invalid_attribute.
+    Shapes: takes two arrays of the same rank n + 2. `dimension_numbers` names the dimensions of input, kernel and
+    output in letters such as "b01f_01io->b01f"; `window` has an entry for each spatial dimension, of the kernel's size.
+    Types: the rules of dot apply: floats narrower than 32 bits are summed in f32 and rounded once; integers wrap.
+    Raises: not_array, element_type_mismatch, rank_mismatch, rank_too_small, dimension_out_of_range, overflow,
+    duplicate_dimension, attribute_length_mismatch, non_positive, dimension_mismatch, divisibility or invalid_attribute.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[1, 1, 5], xb.f32[1, 1, 2])
