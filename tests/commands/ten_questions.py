@@ -1,4 +1,4 @@
-"""Ten questions to a training step, each answered by one command: `python -m tests.commands.ten_questions` writes
+"""Ten questions about a training step, each answered by one command: `python -m tests.commands.ten_questions` writes
 docs/ten_questions.md, and a test compares what the commands print with it."""
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ PROGRAM = "examples/transformer_step.py"
 KEPT = ("step", "unstable", "left_out")
 QUESTIONS = (
     ("Where does the first NaN come from?", "xbuild trace runs/unstable",
-     "Trace the first NaN back, element by element: the scores are so large that exp returns infinity."),
+     "The trace follows the first NaN back, element by element: the scores are so large that exp returns infinity."),
     ("Which device differs, and where does the difference start?", "xbuild trace runs/left_out --differ",
-     "One of eight devices is left out of a sum of gradients; from then on, its weights differ."),
+     "A sum of gradients leaves out one of the eight devices. From then on, the weights of this device differ."),
     ("Why is this number what it is?", "xbuild trace runs/step --of new_scale --element 3",
-     "One element of the new weights, with the numbers that it was computed from, two ops back."),
+     "The answer shows one element of the new weights and, two ops back, the numbers from which it was computed."),
     ("Why does it have this shape?", f"xbuild explain {PROGRAM}:step --of all-gather.93",
-     "The shape in numbers, the line, the users, what it depends on, the type on the mesh."),
-    ("Who waits for whom?", f"xbuild check {PROGRAM}:crossed",
-     "A variant in which device 5 sums two gradients in the opposite order. It is refused before it runs."),
+     "The answer shows how the shape is computed, the users of the value, its dependencies, and its type on the mesh."),
+    ("Which device waits for which?", f"xbuild check {PROGRAM}:crossed",
+     "In this variant, device 5 sums two gradients in the opposite order. xbuild refuses the program before it runs."),
     ("How can it be fixed?", f"xbuild check {PROGRAM}:crossed --repair runs/fixed",
-     "The fix from the report, written as programs that run."),
-    ("Who made this instruction?", f"xbuild why {PROGRAM}:step dot.38.vjp",
-     "The instruction whose derivative it is, and that instruction's line."),
+     "`--repair` applies the fix from the report and writes programs that run."),
+    ("Where does this instruction come from?", f"xbuild why {PROGRAM}:step dot.38.vjp",
+     "The answer names the instruction that it differentiates, and the source line of that instruction."),
     ("What changed between these two programs?", f"xbuild diff {PROGRAM}:step {PROGRAM}:unstable",
-     "The step, and its variant with large scores."),
+     "The two programs are the step and its variant with large scores."),
     ("Which device sent this?", "xbuild trace runs/step --of all-gather.93 --element 0,2,40 --device 0 --depth 1",
-     "Element 40 of the gathered scores on device 0 was computed on device 1, as its element 8."),
+     "Device 1 computed element 40 of the gathered scores on device 0, as its own element 8."),
     ("What does this op do?", "xbuild explain reduce-scatter",
-     "Any op, function, kind of error, attribute, or word of a report."),
+     "`xbuild explain` explains any op, function, error kind, attribute, or word of a report."),
 )  # fmt: skip
 
-HEAD = """# Ten questions to a training step
+HEAD = """# Ten questions about a training step
 
-One command answers each. The program is [examples/transformer_step.py](../examples/transformer_step.py): the
-loss of a transformer block on eight devices (a mesh of 4 by 2), its gradients, and new weights. It has three variants,
-each with a fault. First record three runs:
+One command answers each question. The program is [examples/transformer_step.py](../examples/transformer_step.py). It
+computes the loss of a transformer block on eight devices (a mesh of 4 by 2), its gradients, and new weights. The file
+also defines three variants of the step, each with a fault. First record three runs:
 
     xbuild run examples/transformer_step.py:step --random 0 --trace runs/step
     xbuild run examples/transformer_step.py:unstable --random 0 --trace runs/unstable
     xbuild run examples/transformer_step.py:left_out --random 0 --trace runs/left_out
 
-A test runs these commands and compares. `python -m tests.commands.ten_questions` writes this page.
+`python -m tests.commands.ten_questions` writes this page. A test runs the commands and compares their output with it.
 """
 
 
