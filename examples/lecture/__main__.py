@@ -22,12 +22,12 @@ LECTURES = ("collectives", "sharding", "deadlocks")
 
 @define
 class Pictures:
-    """A session that draws what a lecture shows as svg and leaves its questions to the room."""
+    """A session that draws what a lecture shows as SVG; its questions are for the audience."""
 
     drawn: list[str] = field(factory=list)
 
     def ask(self, question: Question) -> None:
-        """The room answers."""
+        """Leave the answer to the audience."""
 
     def show(self, thing: Any) -> None:
         self.drawn.append(str(xb.viz(thing, "svg", theme="light")))
@@ -60,7 +60,7 @@ def _is_in_notes(cell: Cell) -> bool:
 
 
 def write(into: Path) -> list[Path]:
-    """Write all lectures; returns the files."""
+    """Write all lectures; return the files."""
     into.mkdir(parents=True, exist_ok=True)
     files = {}
     for name in LECTURES:

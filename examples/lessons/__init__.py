@@ -1,1 +1,1 @@
-"""Lessons: `xbuild learn` lists them, `xbuild learn 7` takes one."""
+"""Lessons: `xbuild learn` lists them, `xbuild learn 7` starts lesson 7."""

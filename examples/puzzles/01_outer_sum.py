@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 1. Outer sum
 #
-# Element `[i, j]` is `x[i] + y[j]`. Use broadcasts and one add.
+# Element `[i, j]` of the result is `x[i] + y[j]`. Use broadcasts and one add.
 
 # %%
 import xbuild as xb

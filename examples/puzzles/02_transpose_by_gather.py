@@ -1,7 +1,8 @@
 # %% [markdown]
 # # 2. A transpose using only gather
 #
-# Element `[j, i]` is `x[i, j]`. The indices may be a constant: a NumPy array, computed at build time.
+# Element `[j, i]` of the result is `x[i, j]`. The indices may be a constant: a NumPy array that you compute while you
+# build the program.
 
 # %%
 import xbuild as xb

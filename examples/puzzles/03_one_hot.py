@@ -1,7 +1,8 @@
 # %% [markdown]
 # # 3. One-hot by iota and compare
 #
-# Row `i` of the result is 0 except for a 1 at column `x[i]`. If `x[i]` is not a column, the row is all zeros.
+# Row `i` of the result has a 1 at column `x[i]` and zeros elsewhere. If column `x[i]` does not exist, the row is all
+# zeros.
 
 # %%
 import numpy as np

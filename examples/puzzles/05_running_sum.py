@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 5. A running sum by reduce_window
 #
-# Element `i` is the sum of `x[0]` to `x[i]`. One op is enough if the padding is right.
+# Element `i` of the result is the sum of `x[0]` to `x[i]`. One op is enough if the padding is right.
 
 # %%
 import numpy as np

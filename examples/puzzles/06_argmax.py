@@ -1,9 +1,11 @@
 # %% [markdown]
 # # 6. Argmax by one reduce
 #
-# The index of the largest element, as s32; the first one if there are several. `reduce` takes several operands, and
-# then a function of twice as many scalars: `lambda a, i, b, j: (..., ...)`. It reduces in any order, so the function
-# must return the same when its two elements are swapped, even for equal numbers.
+# Return the index of the largest element as s32. If several elements are largest, return the first index.
+#
+# With several operands, `reduce` takes a function of twice as many scalars: `lambda a, i, b, j: (..., ...)`. It
+# combines elements in any order, so the function must return the same result when its two elements are swapped, even if
+# their numbers are equal.
 
 # %%
 import numpy as np
@@ -17,7 +19,7 @@ def spec(x):
 
 
 def draw(generator):
-    """Few distinct numbers, so that many are equal: around 0, all negative, or starting at the smallest s32."""
+    """Draw few distinct numbers, so that many are equal: around 0, all negative, or starting at the smallest s32."""
     start = generator.choice([-2, -9, -(2**31)])
     return [[(start + generator.integers(0, 5, 8)).astype(np.int32)]]
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 7. Attention scores with one op
 #
-# `q` is batch, time, head, size; `k` is batch, source, head, size. Compute, for each batch and head, time by source:
-# `einsum("bthd,bshd->bhts")`. No transpose.
+# The dimensions of `q` are batch, time, head and size; those of `k` are batch, source, head and size. For each batch
+# and head, compute a matrix of time by source: `einsum("bthd,bshd->bhts")`. Do not use a transpose.
 
 # %%
 import numpy as np

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 8. A moving sum by convolution
 #
-# Element `i` is `x[i] + x[i+1] + x[i+2]`: 8 numbers become 6.
+# Element `i` of the result is `x[i] + x[i+1] + x[i+2]`, so 8 numbers become 6.
 
 # %%
 import xbuild as xb

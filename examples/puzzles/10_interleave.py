@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 10. Two vectors interleaved
 #
-# x[0], y[0], x[1], y[1], ... Two paddings and an add.
+# The result is `x[0], y[0], x[1], y[1], ...`. Use two pads and one add.
 
 # %%
 import numpy as np

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # 12. Sums along one axis of a grid
 #
-# Six replicas form a grid of 2 rows: 0 1 2 and 3 4 5. Each needs the sum over its own row. One collective.
+# Six replicas form a grid of two rows: replicas 0, 1, 2 and replicas 3, 4, 5. Each replica needs the sum over its own
+# row. Use one collective.
 
 # %%
 import xbuild as xb

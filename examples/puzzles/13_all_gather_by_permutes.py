@@ -1,7 +1,8 @@
 # %% [markdown]
 # # 13. All-gather by permutes, in 3 steps
 #
-# Four replicas hold s32[2] each. Each needs all eight numbers, in the order of the replicas. Pass on what arrived last.
+# Each of four replicas holds s32[2] and needs all eight numbers, in the order of the replicas. In each step, pass on
+# what arrived last.
 
 # %%
 import numpy as np

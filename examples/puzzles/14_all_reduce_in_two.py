@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 14. All-reduce from two collectives
 #
-# Four replicas hold s32[8] each, and each needs the sum of all four. Do not use all_reduce, and send at most 48 bytes
-# over a link. `shard_count` is the number of parts.
+# Each of four replicas holds s32[8] and needs the sum of all four arrays. Do not use all_reduce, and send at most 48
+# bytes over a link. The argument `shard_count` is the number of parts.
 
 # %%
 import xbuild as xb

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 16. Halo exchange
 #
-# A line of 12 numbers is sharded over four replicas, 3 each. Each needs, for its own 3 places, the sum of the number
-# and its two neighbors; beyond the ends of the line are zeros. Send at most 8 bytes over a link.
+# A line of 12 numbers is sharded over four replicas, with 3 numbers on each. For each of its numbers, a replica needs
+# the sum of the number and its two neighbors. Beyond the ends of the line are zeros. Send at most 8 bytes over a link.
 
 # %%
 import numpy as np

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 17. From rows to columns with 12 bytes
 #
-# Four replicas hold one row each of a 4 by 4 matrix: s32[1,4]. Each needs one column instead, as s32[4,1]. Send at most
-# 12 bytes over a link; gathering the entire matrix takes more.
+# Each of four replicas holds one row of a 4 by 4 matrix, s32[1,4], and needs one column instead, s32[4,1]. Send at most
+# 12 bytes over a link. Gathering the entire matrix sends more.
 
 # %%
 import numpy as np

@@ -1,11 +1,12 @@
 # %% [markdown]
 # # 19. Fix this deadlock by removing one edge
 #
-# Device 0 exchanges a number with device 1, and one with device 2. Tokens order the transfers of each device in a
-# chain, and there is no buffer: a send starts when its recv is posted, and a recv is posted when its predecessor in the
-# chain is done. `CHAINS` holds the chains. Ordered like this, the program deadlocks.
+# Device 0 exchanges one number with device 1 and another with device 2. On each device, tokens order the transfers in a
+# chain, which `CHAINS` lists. No buffer exists: a send completes only after its recv is posted, and a recv is posted
+# only after its predecessor in the chain has completed. In this order, the program deadlocks.
 #
-# Name one edge to remove, as (device, earlier, later), so that it runs. Transfers without an edge may run at once.
+# Name one edge, as (device, earlier, later), whose removal lets the program finish. Two transfers without an edge
+# between them may run at the same time.
 
 # %%
 import xbuild as xb
@@ -20,7 +21,7 @@ CHAINS = {
 
 
 def device(number, cut):
-    """The program of a device without the removed edge: the sum of what it receives."""
+    """The program of a device without the removed edge: it returns the sum of the numbers that it receives."""
     builder = xb.Builder(f"device_{number}")
     x = xb.parameter(builder, number=0, shape=xb.s32[()])
     start = token = xb.after_all(builder=builder)
@@ -40,10 +41,10 @@ def device(number, cut):
 def program(solution):
     edge = solution()
     if not isinstance(edge, tuple | list) or len(edge) != 3:
-        raise Unsolved(f"{edge!r} is not an edge: return (device, earlier, later), two neighbors in its chain")
+        raise Unsolved(f"{edge!r} is not an edge: return (device, earlier, later), with two neighbors of its chain")
     at, earlier, later = edge
     if at not in [*CHAINS]:
-        raise Unsolved(f"there is no device {at!r}: the devices are 0, 1, 2")
+        raise Unsolved(f"device {at!r} does not exist: expected 0, 1 or 2")
     if (earlier, later) not in [*zip(CHAINS[at], CHAINS[at][1:], strict=False)]:
         raise Unsolved(f"{earlier!r} to {later!r} is not an edge of device {at}: its chain is {', '.join(CHAINS[at])}")
     return xb.ModuleGroup({each: device(each, (earlier, later) if each == at else None) for each in CHAINS})
@@ -58,7 +59,7 @@ puzzle = Puzzle(spec=spec, shapes=[xb.s32[()]], program=program, best={"link_byt
 
 # %%
 def solution():
-    return 0, "...", "..."  # the device, and two neighbours of its chain
+    return 0, "...", "..."  # the device and two neighbors of its chain
 
 
 if __name__ == "__main__":

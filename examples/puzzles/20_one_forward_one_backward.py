@@ -1,15 +1,16 @@
 # %% [markdown]
 # # 20. One forward, one backward, without buffers
 #
-# A pipeline of two stages trains on four micro-batches. `F2` on stage 0 sends the activation of micro-batch 2, and on
-# stage 1 receives it. `B2` on stage 1 sends its gradient, and on stage 0 receives it. Each stage runs its items in the
-# order that you return, and there is no buffer: a send waits until its recv is posted.
+# A pipeline of two stages trains on four micro-batches. In `F2`, stage 0 sends the activation of micro-batch 2 and
+# stage 1 receives it. In `B2`, stage 1 sends the gradient of micro-batch 2 and stage 0 receives it. Each stage runs its
+# items in the order that you return. No buffer exists, so a send waits until its recv is posted.
 #
-# - Each stage has F0 to F3 and B0 to B3, each once.
-# - No stage may ever hold more than 2 micro-batches (F done, B not): that is the purpose of 1F1B.
-# - Stage 0 must hold 2 at some point, or nothing overlaps.
+# - Each stage runs each of F0 to F3 and B0 to B3 once.
+# - No stage may ever hold more than 2 micro-batches whose F is done and whose B is not. This limit is the purpose of
+#   1F1B.
+# - Stage 0 must hold 2 micro-batches at some point; otherwise nothing overlaps.
 #
-# The textbook orders deadlock here. Return two that do not.
+# The textbook orders deadlock here. Return two orders that do not deadlock.
 
 # %%
 import xbuild as xb
@@ -45,13 +46,13 @@ def program(solution):
     orders = {number: list(solution(number)) for number in range(2)}
     for number, order in orders.items():
         if sorted(order) != ITEMS:
-            raise Unsolved(f"stage {number} has {order}, but needs each of {ITEMS} once")
+            raise Unsolved(f"stage {number}: expected each of {ITEMS} once, got {order}")
         if any(order.index(f"F{batch}") > order.index(f"B{batch}") for batch in range(BATCHES)):
-            raise Unsolved(f"stage {number} has a B before its F")
+            raise Unsolved(f"stage {number} runs a B before its F")
         if most_held(order) > 2:
             raise Unsolved(f"stage {number} holds {most_held(order)} micro-batches at once; at most 2 are allowed")
     if most_held(orders[0]) < 2:
-        raise Unsolved("stage 0 never holds 2 micro-batches: nothing overlaps")
+        raise Unsolved("stage 0 never holds 2 micro-batches, so nothing overlaps")
     return xb.ModuleGroup({number: stage(number, order) for number, order in orders.items()})
 
 
@@ -65,7 +66,7 @@ puzzle = Puzzle(spec=spec, shapes=[xb.s32[()]], program=program, best={"link_byt
 
 # %%
 def solution(number):
-    return ["F0", "...", "B0"]  # the order of stage `number`, all 8 items
+    return ["F0", "...", "B0"]  # all 8 items, in the order of stage `number`
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Puzzles: `xbuild puzzle` lists them, `xbuild puzzle 7 --check FILE` judges."""
+"""Puzzles: `xbuild puzzle` lists them, `xbuild puzzle 7 --check FILE` grades a solution."""

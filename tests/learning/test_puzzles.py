@@ -82,7 +82,7 @@ OTHER_WRONG = [
     (19, lambda: (1, "send to 0", "recv from 0"), "deadlock"),
     (19, lambda: (0, "send to 1", "recv from 2"), "'recv from 2' is not an edge of device 0: its chain is"),
     (19, lambda: (0, "recv from 1", "send to 2"), "'recv from 1' to 'send to 2' is not an edge of device 0"),
-    (19, lambda: (3, "send to 0", "recv from 0"), "there is no device 3"),
+    (19, lambda: (3, "send to 0", "recv from 0"), "device 3 does not exist: expected 0, 1 or 2"),
     (19, lambda: (1, "send to 0"), "is not an edge: return (device, earlier, later)"),
     (20, lambda number: [f"{kind}{batch}" for batch in range(4) for kind in "FB"], "never holds 2"),
     (20, lambda number: [f"{kind}{batch}" for kind in "FB" for batch in range(4)], "at most 2"),
