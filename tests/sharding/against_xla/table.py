@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from .causes import CAUSES, SLIGHT
 from .rows import Row, ratio
 
-TITLES = ("program", "mesh", "here", "Shardy", "GSPMD", "ratio", "work", "collectives here", "of Shardy")
+TITLES = (
+    "program", "mesh", "xbuild", "Shardy", "GSPMD", "ratio", "work", "collectives of xbuild", "collectives of Shardy",
+)  # fmt: skip
 ABOVE = ("program", "ratio", "why")
 
 
@@ -51,7 +53,7 @@ def above(found: Sequence[Row]) -> list[Row]:
 def reasons(found: Sequence[Row]) -> str:
     """The programs that send more than Shardy's, each with its cause."""
     lines = [(row.name, part(row.ratio), CAUSES.get(row.name, "not known")) for row in above(found)]
-    return _table(ABOVE, lines) if lines else "No program sends more here than Shardy's."
+    return _table(ABOVE, lines) if lines else "No program sends more bytes than Shardy's."
 
 
 def work(found: Sequence[Row]) -> str:
@@ -74,7 +76,9 @@ def summary(found: Sequence[Row]) -> str:
         ratios = [ratio(*pair) for pair in pairs]
         never, little = (sum(each <= most for each in ratios) for most in (1, SLIGHT))
         lines.append((name, str(len(pairs)), str(never), str(little), f"{sum(each < 1 for each in ratios)}"))
-    return _table(("beside", "programs", "never above", f"at most {SLIGHT} times", "below"), lines)
+    return _table(
+        ("compared with", "programs", "never more bytes", f"at most {SLIGHT} times the bytes", "fewer bytes"), lines
+    )
 
 
 def _or(number: float | None, other: float) -> float:

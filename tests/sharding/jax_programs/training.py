@@ -94,7 +94,7 @@ PROGRAMS = [
         most=64,
     ),
     Program("adam", adam, (A,) * 4, BOTH, [["data", "model"], None, None, None]),
-    Program("adam step, cut states", adam_step, (X, A, B, A, B, A, B), DATA, ZERO, ZERO[1:]),
+    Program("adam step, sharded states", adam_step, (X, A, B, A, B, A, B), DATA, ZERO, ZERO[1:]),
     Program(
         "adafactor",
         adafactor,
