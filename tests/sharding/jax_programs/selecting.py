@@ -74,7 +74,9 @@ PROGRAMS = [
     Program("page rank", page_rank, (EDGES, EDGES, f32(16)), DATA, [["data"], ["data"], None], [None], most=16),
     Program("sort", lambda x: jnp.sort(x, 1), (X,), BOTH, [["data", "model"]]),
     Program("cumulative sum", lambda x: jnp.cumsum(x, 1), (X,), BOTH, [["data", None]]),
-    Program("cumulative sum, sharded", lambda x: jnp.cumsum(x, 1), (X,), BOTH, [["data", "model"]], [["data", "model"]]),
+    Program(
+        "cumulative sum, sharded", lambda x: jnp.cumsum(x, 1), (X,), BOTH, [["data", "model"]], [["data", "model"]]
+    ),
     Program("arg max", lambda x: x.argmax(1), (X,), BOTH, [["data", "model"]]),
     Program("top k", lambda x: tuple(lax.top_k(x, 4)), (X,), BOTH, [["data", "model"]], [["data"], ["data"]]),
     Program("histogram", histogram, (f32(64, 8),), DATA, [["data"]], [None]),
