@@ -90,4 +90,4 @@ def test_each_kind_is_explained_in_a_sentence() -> None:
 
 
 def test_help_names_the_exit_codes() -> None:
-    assert "Exit codes: 0 ok, 1 the program is refused or stops, 2" in " ".join(xbuild("--help").stdout.split())
+    assert "The exit status is 0 for ok, 1 if the program is refused or stops, 2" in " ".join(xbuild("--help").stdout.split())

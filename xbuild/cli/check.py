@@ -32,36 +32,40 @@ from .viz import format_of, takes_theme, write, write_folder
 @main.command()
 @click.argument("target", metavar="TARGET [TARGETS]", nargs=-1, required=True, shell_complete=targets)
 @takes_partition
-@click.option("--json", "as_json", is_flag=True, help="Print the facts of the report as JSON, on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the facts of the report as JSON on stdout.")
 @click.option(
     "--send-buffers",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="How many sends of a channel may go on before their recvs are posted.",
+    help="Allow this many sends of a channel to proceed before their recvs are posted.",
 )
 @click.option(
     "--picture",
     type=click.Path(dir_okay=False),
-    help="File for a picture of the verdict, .svg or .txt, with a lane for each device.",
+    help="Draw the verdict in this file, .svg or .txt, with a lane for each device.",
 )
 @click.option(
     "--page",
     type=click.Path(dir_okay=False),
-    help="File for a page, FILE.html, that replays a run until it ends or is stuck.",
+    help="Write a page, FILE.html, that replays a run until it ends or is stuck.",
 )
 @takes_source_root
 @click.option(
     "--repair",
     type=click.Path(),
     metavar="PATH",
-    help="File for the repaired program, FILE.hlo; a folder if devices run different programs.",
+    help="Write the repaired program to FILE.hlo, or to a folder if devices run different programs.",
 )
 @click.option(
-    "--random", "seed", type=SEED, metavar="SEED", help="Seed of the random arguments for --page.  [default: 0]"
+    "--random",
+    "seed",
+    type=SEED,
+    metavar="SEED",
+    help="Set the seed of the random arguments (requires --page).  [default: 0]",
 )
 @takes_theme
-@click.option("--strict", is_flag=True, help="Exit with status 1 for the verdict depends, too.")
+@click.option("--strict", is_flag=True, help='Exit with status 1 for the verdict "depends", too.')
 @takes_all
 def check(
     target: tuple[str, ...],
@@ -77,22 +81,22 @@ def check(
 ) -> None:
     """Report whether a program can deadlock, and how to fix it, without running it.
 
-    The report goes to stdout, or to stderr if the program is refused. The lines "wrote FILE" go to stdout, or
-    with --json to stderr. Exit status: 0 for ok and depends (1 with --strict for depends), 1 for error and
-    deadlock.
+    The report goes to stdout, or to stderr if the program is refused. Lines such as "wrote FILE" go to stdout, or to
+    stderr with --json. The exit status is 0 for the verdicts "ok" and "depends" (1 for "depends" with --strict), and 1
+    for "error" and "deadlock".
 
-    "no schedule can deadlock" holds for every order that respects operands and control edges, so a compiler may
-    reorder the program. "the recorded order runs to its end" and "the given schedule runs to its end" hold only for
-    that order: another order may deadlock. See `xbuild explain verdict`.
+    The words "no schedule can deadlock" hold for every order that respects operands and control edges, so a compiler
+    may reorder the program. The words "the recorded order runs to its end" and "the given schedule runs to its end"
+    hold only for that order; another order may deadlock. See `xbuild explain verdict`.
 
-    Of a dump folder of several modules there is a line for each, from its last text, with --all for each of its
-    texts; FOLDER#NAME prints its report. Modules of one name in folders process_0 and process_1, or in several dump
-    folders, are those of the processes of one job: the command also says whether the processes compiled the same
-    programs, and whether the job would hang.
+    For a dump folder of several modules, the command prints one line for the last text of each module, or for all its
+    texts with --all. To print the report of one module, use FOLDER#NAME. Modules with the same name in the folders
+    process_0 and process_1, or in several dump folders, belong to the processes of one job. For such modules, the
+    command also reports whether the processes compiled the same programs, and whether the job would hang.
 
-    With --page the command runs the program in its recorded order, until it ends or is stuck. With --repair it writes
-    the program with a schedule that runs to completion: the order that the report suggests or, if the program has no
-    schedule, the order that the check found.
+    With --page, the command runs the program in its recorded order until the run ends or is stuck. With --repair, the
+    command writes the program with a schedule that runs to completion: the order that the report suggests or, if the
+    program has no schedule, the order that the check found.
     """
     require("--picture", picture, "theme")
     require("--page", page, "seed", "source_root")
@@ -157,22 +161,24 @@ def _say_notices(verdict: xbuild.Verdict) -> None:
     if any("not partitioned yet" in note for note in verdict.notes):
         say("notice: --partition partitions it first", err=True)
     if verdict.kind == "depends":
-        say("notice: data decide whether this program runs to its end; a run will show it", err=True)
+        say("notice: data decide whether this program runs to its end; run it to find out", err=True)
 
 
 def _check_repair_path(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> None:
     """Raise a usage error unless the path can be written as a target: a file for one program, a folder for several."""
     if isinstance(program, xbuild.Module):
         if path.is_dir() or path.suffix not in (".hlo", ".txt"):
-            raise click.UsageError(f"--repair {path}: the target is one program for all devices; expected a .hlo file")
+            raise click.UsageError(
+                f"--repair {path}: the target is one program for all devices, so the repair needs a .hlo file"
+            )
     elif path.exists() and not path.is_dir():
         raise click.UsageError(
-            f"--repair {path} is a file; the target has one program for each device: expected a folder"
+            f"--repair {path} is a file; the target has one program for each device, so the repair needs a folder"
         )
     elif path.exists() and (names := sorted(os.listdir(path))):
         raise click.UsageError(
-            f"--repair {path} contains {names[0]!r}; the target has one program for each device: "
-            "expected a new or empty folder"
+            f"--repair {path} contains {names[0]!r}; the target has one program for each device, so the repair "
+            "needs a new or empty folder"
         )
     else:
         check_folder_exists(str(path))
@@ -190,14 +196,14 @@ def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
     else:
         names = {f"device{device}.hlo": module.to_hlo() for device, module in program.modules.items()}
         write_folder(names, Path(path))
-        say_written(path, f"{len(names)} files, a program for each device", err=as_json)
+        say_written(path, f"{len(names)} files, one program for each device", err=as_json)
     if verdict.repair is None:
         say(f"notice: {_SCHEDULED[verdict.refused]}", err=True)
 
 
 _SCHEDULED = {
-    True: "the program had no schedule: instructions that waited for each other now have tokens of their own, and the "
-    "file states a schedule that runs to its end",
+    True: "the program had no schedule: the file gives instructions that waited for each other separate tokens, and "
+    "states a schedule that runs to its end",
     False: "the program had no schedule; the file states one that runs to its end",
 }
 """What was written for a program without a schedule, by whether it was refused."""
@@ -207,8 +213,8 @@ def _no_repair_reason(verdict: xbuild.Verdict) -> str:
     if verdict.kind == "ok":
         return "the program needs no repair"
     if verdict.kind == "depends":
-        return "data decide whether it hangs, in every order; the report says what to change in the program"
-    return "no other order fixes it; the report says what to change in the program"
+        return "in every order, data decide whether the program hangs; the report says what to change in the program"
+    return "no other order avoids the deadlock; the report says what to change in the program"
 
 
 def _picture_format(picture: str | None) -> str:

@@ -141,8 +141,8 @@ for _kind in (_Bash, _Zsh, _Fish):
 def completion(shell: str) -> None:
     """Print a shell script that completes xbuild's commands.
 
-    For bash, add eval "$(xbuild completion bash)" to ~/.bashrc; for zsh, the same with zsh to ~/.zshrc. For fish, run
-    xbuild completion fish > ~/.config/fish/completions/xbuild.fish
+    For bash, add eval "$(xbuild completion bash)" to ~/.bashrc. For zsh, add eval "$(xbuild completion zsh)" to
+    ~/.zshrc. For fish, run `xbuild completion fish > ~/.config/fish/completions/xbuild.fish`.
     """
     kind = get_completion_class(shell)
     assert kind is not None

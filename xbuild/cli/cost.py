@@ -18,7 +18,7 @@ from .group import load, main, require, stop, takes_target
 from .options import check_machine, partitioned_target, takes_partition, warn_not_partitioned
 from .outputs import check_distinct, say, say_json, say_lines, say_written, target_input
 
-_MACHINE = f"Model the run in time on a machine: {', '.join(MACHINES)}, or a machine file."
+_MACHINE = f"Model the time of a run on a machine: {', '.join(MACHINES)}, or a machine file."
 
 
 def _calibrate(context: click.Context, _: click.Parameter, is_set: bool) -> None:
@@ -33,23 +33,35 @@ def _calibrate(context: click.Context, _: click.Parameter, is_set: bool) -> None
 @main.command()
 @takes_target
 @takes_partition
-@click.option("--json", "as_json", is_flag=True, help="Print all rows and sums as JSON, on stdout.")
-@click.option("--by", type=click.Choice(["scope", "op", "axis"]), help="Sum by scope, by op, or by mesh axis.")
-@click.option("--top", type=click.IntRange(min=1), help="Number of rows in a table.  [default: 10, with --json all]")
+@click.option("--json", "as_json", is_flag=True, help="Print all rows and sums as JSON on stdout.")
+@click.option("--by", type=click.Choice(["scope", "op", "axis"]), help="Sum the costs by scope, op or mesh axis.")
+@click.option(
+    "--top", type=click.IntRange(min=1), help="Limit each table to this many rows.  [default: 10; all with --json]"
+)
 @click.option("--machine", metavar="NAME", callback=check_machine, help=_MACHINE)
-@click.option("--timeline", is_flag=True, help="With --machine: print only the timeline.")
-@click.option("--trace", type=click.Path(dir_okay=False), help="With --machine: file for events for ui.perfetto.dev.")
+@click.option("--timeline", is_flag=True, help="Print only the timeline (requires --machine).")
 @click.option(
-    "--chakra", type=click.Path(file_okay=False), help="With --machine: folder for Chakra traces, for ASTRA-sim."
+    "--trace",
+    type=click.Path(dir_okay=False),
+    help="Write events for ui.perfetto.dev to this file (requires --machine).",
 )
 @click.option(
-    "--goal", type=click.Path(dir_okay=False), help="With --machine: file for a GOAL schedule, for LogGOPSim."
+    "--chakra",
+    type=click.Path(file_okay=False),
+    help="Write Chakra traces for ASTRA-sim to this folder (requires --machine).",
 )
 @click.option(
-    "--page", type=click.Path(dir_okay=False), help="With --machine: file for a page with the picture and all tables."
+    "--goal",
+    type=click.Path(dir_okay=False),
+    help="Write a GOAL schedule for LogGOPSim to this file (requires --machine).",
+)
+@click.option(
+    "--page",
+    type=click.Path(dir_okay=False),
+    help="Write a page with the picture and all tables to this file (requires --machine).",
 )
 @click.option("--calibrate", is_flag=True, is_eager=True, expose_value=False, callback=_calibrate,
-              help="Measure this machine and print a machine file; needs no target.")  # fmt: skip
+              help="Measure this machine, and print a machine file (without TARGET).")  # fmt: skip
 def cost(
     target: str,
     as_json: bool,
@@ -59,17 +71,18 @@ def cost(
     timeline: bool,
     **files: str | None,
 ) -> None:
-    """Count what a program costs each device: FLOPs, bytes, memory and communication; on a machine, also time.
+    """Count the FLOPs, bytes, memory and communication of each device, and model the time on a machine.
 
-    The program is not executed. A loop counts once for each trip; if its trip count is unknown, it counts as one trip
-    and is marked by a question mark. The timeline models instructions by the roofline of the machine, and collectives
-    by latency and bandwidth: use it for bounds and comparisons, not to predict milliseconds.
+    The command does not run the program. Each trip of a loop counts; a loop with an unknown trip count counts as one
+    trip and is marked with a question mark. The timeline models instructions by the roofline of the machine, and
+    collectives by latency and bandwidth. Use the timeline for bounds and comparisons, not to predict milliseconds.
 
     \b
-    xbuild cost step.hlo --by scope --top 20
-    xbuild cost step.hlo --machine h100 --page step.html
-    xbuild cost --calibrate > here.json
-    xbuild cost step.hlo --machine here.json
+    Examples:
+      xbuild cost step.hlo --by scope --top 20
+      xbuild cost step.hlo --machine h100 --page step.html
+      xbuild cost --calibrate > here.json
+      xbuild cost step.hlo --machine here.json
     """
     require("--machine", machine, "timeline", *files)
     check_distinct(

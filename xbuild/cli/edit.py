@@ -38,20 +38,21 @@ def _paint(text: str, kind: str) -> str:
     type=click.IntRange(min=0),
     default=2,
     show_default=True,
-    help="With --around: how many steps along operands and users to follow.",
+    help="Follow operands and users for this many steps (requires --around).",
 )
 @click.option(
     "--computation",
     metavar="NAME",
-    help="The computation to extract, or with --around to search.  [default: the entry computation]",
+    help="Extract this computation or, with --around, search it for the instruction.  [default: the entry computation]",
 )
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), help="File for the program, FILE.hlo.  [default: stdout]"
+    "-o", "--output", type=click.Path(dir_okay=False), help="Write the program to FILE.hlo.  [default: stdout]"
 )
 def extract(target: str, around: str | None, radius: int, computation: str | None, output: str | None) -> None:
     """Extract a computation, or the neighbourhood of an instruction, as a program.
 
-    Operands from outside become parameters; values that are used outside become the result.
+    Operands from outside the extracted part become parameters. Values that are used outside this part become the
+    result.
     """
     require("--around NAME", around, "radius")
     check_distinct(target_input(target), {"-o": output})
@@ -68,20 +69,22 @@ def _load_module(target: str) -> Module:
     program = module_of(load(target))
     if isinstance(program, ModuleGroup):
         example = f", such as {Path(target) / 'device0.hlo'}" if Path(target).is_dir() else ""
-        raise click.UsageError(f"{target!r} has one program for each device; name the program of one device{example}")
+        raise click.UsageError(
+            f"{target!r} has one program for each device; name the program of a single device{example}"
+        )
     return program
 
 
 @main.command()
 @click.argument("before", metavar="TARGET", shell_complete=targets)
 @click.argument("after", metavar="OTHER", shell_complete=targets)
-@click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
 @takes_all
 def diff(before: str, after: str, as_json: bool) -> None:
-    """Compare two programs: list the instructions that were changed, added or removed.
+    """List the instructions that were changed, added or removed between two programs.
 
-    Instructions are matched by name, or by structure if names do not match; metadata and layouts are ignored.
-    Exit codes: 0 the same, 1 different (or a program is refused).
+    The command matches instructions by name, or by structure if names do not match, and ignores metadata and layouts.
+    The exit status is 0 if the programs are the same, and 1 if they differ or a program is refused.
     """
     from ..editing.difference import as_lines
 

@@ -42,33 +42,39 @@ def _parse_domains(context: click.Context, parameter: click.Parameter, texts: tu
 @main.command()
 @click.argument("one", metavar="TARGET", shell_complete=targets)
 @click.argument("other", metavar="OTHER", shell_complete=targets)
-@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, on stdout.")
-@click.option("--seed", type=SEED, metavar="SEED", default=0, show_default=True, help="Seed of the random inputs.")
-@click.option("--strict", is_flag=True, help="Exit with status 1 for the verdict undecided, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON on stdout.")
+@click.option(
+    "--seed", type=SEED, metavar="SEED", default=0, show_default=True, help="Set the seed of the random inputs."
+)
+@click.option("--strict", is_flag=True, help='Exit with status 1 for the verdict "undecided", too.')
 @click.option(
     "--domain",
     "domains",
     multiple=True,
     metavar="N=KIND",
     callback=_parse_domains,
-    help="Domain of argument N: positive, nonnegative, negative, nonpositive, nonzero, unit, or LOW:HIGH.",
+    help="Limit argument N to a domain: positive, nonnegative, negative, nonpositive, nonzero, unit or LOW:HIGH.",
 )
 @takes_all
 def equivalent(one: str, other: str, as_json: bool, seed: int, strict: bool, domains: dict[int, Any]) -> None:
     """Report whether two programs compute the same function, up to rounding.
 
-    Both are evaluated on random inputs over prime fields, where arithmetic is exact, and run in floating point. They
-    must have the same number of devices and the same arrays; or TARGET is global and OTHER partitioned. Then each
-    device holds its shard by the shardings of OTHER, as `xbuild shard --partitioned` writes them; without shardings,
-    the full array or an equal part of one dimension, in device order. `xb.equivalent` accepts other layouts.
+    The command evaluates both programs on random inputs over prime fields, where arithmetic is exact, and runs them in
+    floating point. Both programs must have the same number of devices and the same arrays, unless TARGET is a global
+    program and OTHER is its partitioned form.
+
+    For a partitioned program, the shardings of OTHER, which `xbuild shard --partitioned` writes, determine the shard of
+    each device. If OTHER has no shardings, each device holds the full array or an equal part of one dimension, in
+    device order. The function `xb.equivalent` accepts other layouts.
 
     \b
-    xbuild equivalent before.hlo after.hlo
-    xbuild equivalent net.py:step net.py:fused --strict
-    xbuild equivalent one.hlo two.hlo --domain 0=positive --domain 1=-1:1
+    Examples:
+      xbuild equivalent before.hlo after.hlo
+      xbuild equivalent net.py:step net.py:fused --strict
+      xbuild equivalent one.hlo two.hlo --domain 0=positive --domain 1=-1:1
 
-    Exit status: 0 for equal and undecided (1 with --strict for undecided), 1 for different or if a program is refused,
-    3 at the limit of seconds or bytes, 130 after Ctrl-C.
+    The exit status is 0 for the verdicts "equal" and "undecided" (1 for "undecided" with --strict), 1 for "different"
+    or if a program is refused, 3 at the limit of seconds or bytes, and 130 after Ctrl-C.
     """
     with report_failures("interrupted, without a verdict"):
         programs = [module_of(load(target, is_global=True)) for target in (one, other)]

@@ -17,13 +17,13 @@ from .outputs import say, say_written
     "into",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Copy them to a new folder DIR/examples.",
+    help="Copy the examples to a new folder, DIR/examples.",
 )
 def examples(into: Path | None) -> None:
-    """List the examples with a sentence each, or copy them.
+    """List the examples, each with a description, or copy them.
 
-    Run an example with `python -m examples.NAME` in DIR. Its functions are targets for other commands:
-    `xbuild check examples/ring.py:program`.
+    To run a copied example, use `python -m examples.NAME` in DIR. The functions of an example are targets for other
+    commands, as in `xbuild check examples/ring.py:program`.
     """
     if into is not None:
         try:
@@ -31,7 +31,7 @@ def examples(into: Path | None) -> None:
         except FileExistsError as error:
             raise click.UsageError(f"{error.filename}: {error.strerror}") from None
         except OSError as error:
-            raise click.ClickException(f"{into} cannot be written: {error.strerror}") from None
+            raise click.ClickException(f"cannot write {into}: {error.strerror}") from None
         say_written(target, f"{sum(1 for path in target.rglob('*') if path.is_file())} files")
         return
     listed = shipped.examples()
@@ -39,8 +39,8 @@ def examples(into: Path | None) -> None:
     for example in listed:
         needs = f"  (needs 'xbuild-hlo[{','.join(example.extras)}]')" if example.extras else ""
         say(f"{example.name:<{width}}  {example.sentence}{needs}")
-    say("\nxbuild examples --copy DIR copies them; then run one in DIR: python -m examples.NAME")
-    say("xbuild learn lists the lessons, xbuild puzzle the puzzles")
+    say("\nxbuild examples --copy DIR copies the examples; run one in DIR with python -m examples.NAME")
+    say("xbuild learn lists the lessons, and xbuild puzzle lists the puzzles")
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
@@ -48,7 +48,7 @@ def examples(into: Path | None) -> None:
 def demo(arguments: tuple[str, ...]) -> None:
     """Train on handwritten digits with four replicas: check the program, run it and draw a step.
 
-    It accepts the options of the demo: --replicas, --epochs, --picture. It needs 'xbuild-hlo[demo]'.
+    The demo accepts the options --replicas, --epochs and --picture. It needs the package 'xbuild-hlo[demo]'.
     """
     try:
         shipped.run("digits", [*arguments])

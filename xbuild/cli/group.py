@@ -258,8 +258,8 @@ RUN_SECONDS = 3600.0
 STARTING = 15
 """Seconds in which JAX may start, which do not count as seconds of a run."""
 
-_MAX_SECONDS = "Time limit of the command in seconds; when it is reached, the command ends with exit status 3."
-_MAX_BYTES = "Memory limit of the command in bytes.  [default: half of the machine's memory]"
+_MAX_SECONDS = "Limit the command to this many seconds; at the limit, the command ends with exit status 3."
+_MAX_BYTES = "Limit the command's memory to this many bytes.  [default: half of the machine's memory]"
 
 
 def _count_option(name: str) -> click.Option:
@@ -268,7 +268,7 @@ def _count_option(name: str) -> click.Option:
     def store(context: click.Context, _: click.Parameter, value: int | None) -> None:
         context.meta[f"xbuild.{name}"] = value
 
-    sentence = f"Number of {name} of a program in HLO text.  [default: from its header, groups and pairs]"
+    sentence = f"Set the number of {name} of a program in HLO text.  [default: from its header, groups and pairs]"
     return click.Option(
         [f"--{name}"], type=click.IntRange(min=1), metavar="N", expose_value=False, callback=store, help=sentence
     )
@@ -292,7 +292,9 @@ def _shape_option() -> click.Option:
                 raise click.BadParameter(f"{value!r}: expected NAME=SIZE, such as b=4 or arg0.1=4")
         context.meta["xbuild.shapes"] = {match[1]: int(match[2]) for match in matches if match}
 
-    sentence = "Size of an unknown dimension of StableHLO text, by name (b=4) or by argument and dimension (arg0.1=4)."
+    sentence = (
+        "Set the size of an unknown dimension of StableHLO text, by name (b=4) or by argument and dimension (arg0.1=4)."
+    )
     return click.Option(
         ["--shape"], multiple=True, metavar="NAME=SIZE", expose_value=False, callback=store, help=sentence
     )
@@ -304,7 +306,9 @@ def _stage_option() -> click.Option:
     def store(context: click.Context, _: click.Parameter, value: str | None) -> None:
         context.meta["xbuild.stage"] = value
 
-    sentence = "The text of a module in a dump folder: `before`, `after`, or the name of a pass.  [default: the last]"
+    sentence = (
+        "Read this text of each module in a dump folder: `before`, `after` or the name of a pass.  [default: the last]"
+    )
     return click.Option(["--stage"], metavar="STAGE", expose_value=False, callback=store, help=sentence)
 
 
@@ -423,17 +427,20 @@ class _Group(click.Group):
 def main(context: click.Context) -> None:
     """Read, check, run, draw and explain XLA programs.
 
-    TARGET is FILE.py:NAME (a Computation, Module or ModuleGroup, or a function without arguments that returns one),
-    FILE.hlo, FILE.mlir or FILE.txt (text that XLA or JAX prints), FILE.pb (an HLO proto, read with jaxlib), - for
-    stdin, a dump folder (of --xla_dump_to, JAX_DUMP_IR_TO or `xbuild guard --report`), or a folder with device0.hlo,
-    device1.hlo and so on. The name may return what JAX lowers or compiles, too. If a file or dump has several modules,
-    FILE.hlo#2, FILE.hlo#NAME or FOLDER#NAME selects one; check and show process all of them by default.
+    TARGET is the program that a command reads. In FILE.py:NAME, NAME is a Computation, Module or ModuleGroup, or a
+    function without arguments that returns one, or a program that JAX has lowered or compiled. FILE.hlo, FILE.mlir and
+    FILE.txt contain text that XLA or JAX prints, and FILE.pb contains an HLO proto, which is read with jaxlib. A hyphen
+    (-) means stdin. A folder is a dump (of --xla_dump_to, JAX_DUMP_IR_TO or `xbuild guard --report`), or contains
+    device0.hlo, device1.hlo and so on.
 
-    Exit codes: 0 ok, 1 the program is refused or stops, 2 usage error, 3 limit of seconds or bytes reached, 130
-    interrupted.
+    If a file or dump has several modules, FILE.hlo#2, FILE.hlo#NAME or FOLDER#NAME selects one. Without a selection,
+    check and show process all modules.
 
-    `xbuild explain WORD` explains any word of a report; `xbuild completion bash` prints a completion script for your
-    shell.
+    The exit status is 0 for ok, 1 if the program is refused or stops, 2 for a usage error, 3 at a limit of seconds or
+    bytes, and 130 if the command is interrupted.
+
+    To learn what a word of a report means, use `xbuild explain WORD`. For completion in your shell, see `xbuild
+    completion --help`.
     """
     if os.environ.get("NO_COLOR"):
         context.color = False
@@ -480,8 +487,8 @@ def module_targets(given: str | Sequence[str], *single: str) -> list[str]:
     except target_files.TargetError as error:
         raise click.UsageError(str(error)) from None
     if len(modules) > 1 and (options := options_used(*single)):
-        has = f"{several[0]} has {len(modules)}" if len(several) == 1 else f"there are {len(modules)}"
-        raise click.UsageError(f"{options[0]} takes one program, and {has}: name one, such as {modules[0]}")
+        has = f"{several[0]} has {len(modules)}" if len(several) == 1 else f"the targets have {len(modules)}"
+        raise click.UsageError(f"{options[0]} takes one program, but {has}; name one program, such as {modules[0]}")
     return modules
 
 
@@ -489,7 +496,7 @@ def _say_inferred_counts(program: Program) -> None:
     """Report on stderr the counts of devices that no header states."""
     sentence = program.annotations.get("inferred_counts") if isinstance(program, Module) else None
     if sentence:
-        say(f"{sentence}; the header states none; use --replicas and --partitions to override", err=True)
+        say(f"{sentence}; the header states no counts; to override them, use --replicas and --partitions", err=True)
 
 
 def options_used(*parameters: str) -> list[str]:
@@ -512,7 +519,7 @@ def stop(report: str) -> SystemExit:
 
 
 @contextmanager
-def report_failures(interrupted: str = "interrupted, before the run started or after it ended") -> Iterator[None]:
+def report_failures(interrupted: str = "interrupted before the run started or after it ended") -> Iterator[None]:
     """Inside, a run that is refused or stops ends the command, with its report on stderr.
 
     An interrupt ends it with the message `interrupted`.

@@ -32,23 +32,24 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     "out",
     type=_NEW,
     metavar="FILE",
-    help="File for the page or notebook.  [default: the lesson's name, in the current folder]",
+    help="Write the page or notebook to this file.  [default: the lesson's name, in the current folder]",
 )
-@click.option("--copy", "into", type=_FOLDER, metavar="DIR", help="Copy all lessons to a new folder DIR/lessons.")
+@click.option("--copy", "into", type=_FOLDER, metavar="DIR", help="Copy all lessons to a new folder, DIR/lessons.")
 def learn(
     number: int | None, attempt: Path | None, notebook: bool, page: bool, out: Path | None, into: Path | None
 ) -> None:
     """List the lessons, or take one.
 
     A lesson asks what a program computes, runs the program, and states the rule. Type your answer to each question:
-    plain numbers, such as 1 2 3, or the letter of a choice. If an answer is wrong, try again, or press Enter to see
-    the answer. Your progress is saved in your data folder.
+    plain numbers, such as 1 2 3, or the letter of a choice. If your answer is wrong, try again, or press Enter to see
+    the correct answer. The command saves your progress in your data folder.
 
     \b
-    xbuild learn 1
-    xbuild learn 1 --page -o first.html
-    xbuild learn --copy .
-    xbuild learn 1 --check lessons/01_a_graph_is_built.py
+    Examples:
+      xbuild learn 1
+      xbuild learn 1 --page -o first.html
+      xbuild learn --copy .
+      xbuild learn 1 --check lessons/01_a_graph_is_built.py
     """
     _check_options({"--check": attempt, "--notebook": notebook, "--page": page, "--copy": into}, number, "-o", out)
     if into is not None:
@@ -67,9 +68,9 @@ def _check_options(actions: dict[str, object], number: int | None, output: str, 
     """Raise a usage error for options that exclude each other; `output` is the option that names the `file`."""
     options = [option for option, value in actions.items() if value]
     if len(options) > 1:
-        raise click.UsageError(f"{options[0]} and {options[1]} exclude each other: use one of them")
+        raise click.UsageError(f"{options[0]} and {options[1]} exclude each other: use only one")
     if "--copy" in options and number is not None:
-        raise click.UsageError("--copy copies all of them: omit the number")
+        raise click.UsageError("--copy copies all lessons or puzzles: omit the number")
     if number is None and options and "--copy" not in options:
         raise click.UsageError(f"{options[0]} needs a number, as in xbuild learn 7 {options[0]}")
     if file and not {"--notebook", "--page"} & {*options}:
@@ -89,7 +90,10 @@ def _list_lessons() -> None:
         done, total = len(learner.answered.get(lesson.name, ())), lesson.number_of_questions
         mark = "done" if done >= total else f"{done}/{total}" if done else ""
         say(f"{number:>2}  {mark:<4}  {lesson.title}")
-    say("\nxbuild learn 1 starts the first; xbuild learn --copy DIR copies them; xbuild puzzle lists the puzzles")
+    say(
+        "\nxbuild learn 1 starts the first lesson; xbuild learn --copy DIR copies the lessons; xbuild puzzle lists "
+        "the puzzles"
+    )
     _say_trouble(learner)
 
 
@@ -104,7 +108,7 @@ def _copy(kind: str, into: Path) -> None:
     except FileExistsError as error:
         raise click.UsageError(f"{error.filename}: {error.strerror}") from None
     except OSError as error:
-        raise click.ClickException(f"{into} cannot be written: {error.strerror}") from None
+        raise click.ClickException(f"cannot write {into}: {error.strerror}") from None
     command = "learn" if kind == "lessons" else "puzzle"
     what = f"{len(files)} {kind}; fill one in, then run xbuild {command} 1 --check {files[0]}"
     say_written(files[0].parent, what)
@@ -143,10 +147,10 @@ def _write(number: int, page: bool, out: Path | None) -> None:
     lesson = _entry("lessons", number)
     target = out or Path(f"{lesson.path.stem}.{'html' if page else 'ipynb'}")
     if not page and target.exists():
-        raise click.UsageError(f"{target} already exists, perhaps with your answers; use -o to write another file")
+        raise click.UsageError(f"{target} already exists and may hold your answers; use -o to write to another file")
     text = lesson_page(lesson) if page else notebook(lesson.cells)
     write_atomically(target, text)
-    say_written(target, "a page, for any browser" if page else "a notebook")
+    say_written(target, "a page for any browser" if page else "a notebook")
 
 
 def _teach(number: int) -> None:
@@ -169,18 +173,19 @@ def _teach(number: int) -> None:
 
 @main.command()
 @click.argument("number", type=int, required=False)
-@click.option("--check", "attempt", type=_FILE, metavar="FILE", help="Grade the function `solution` in a file.")
+@click.option("--check", "attempt", type=_FILE, metavar="FILE", help="Grade the function `solution` in this file.")
 @click.option("--solution", "reveal", is_flag=True, help="Show a solution with the best known score.")
-@click.option("--copy", "into", type=_FOLDER, metavar="DIR", help="Copy all puzzles to a new folder DIR/puzzles.")
+@click.option("--copy", "into", type=_FOLDER, metavar="DIR", help="Copy all puzzles to a new folder, DIR/puzzles.")
 def puzzle(number: int | None, attempt: Path | None, reveal: bool, into: Path | None) -> None:
     """List the puzzles, or grade a solution.
 
-    A puzzle states a function in NumPy, and the ops to build it from. `xbuild puzzle --copy .` copies the files to
-    fill in.
+    A puzzle states a function in NumPy, and the ops from which you build it. To copy the files that you complete, use
+    `xbuild puzzle --copy .`.
 
     \b
-    xbuild puzzle 3
-    xbuild puzzle 3 --check puzzles/03_one_hot.py
+    Examples:
+      xbuild puzzle 3
+      xbuild puzzle 3 --check puzzles/03_one_hot.py
     """
     _check_options({"--check": attempt, "--solution": reveal, "--copy": into}, number, "", None)
     if into is not None:
@@ -201,10 +206,13 @@ def _show_puzzle(number: int, reveal: bool) -> None:
         return
     say(path.read_text(encoding="utf-8").rstrip())
     if allowed := shelf.puzzle_of(path).allowed:
-        say(f"\nallowed ops: {', '.join(allowed.split())}; parameters, constants and tuples are free")
-    say(f"\nto solve it: xbuild puzzle --copy . creates puzzles/{path.name}; fill it in, then run ", nl=False)
+        say(f"\nallowed ops: {', '.join(allowed.split())}; parameters, constants and tuples do not count")
+    say(
+        f"\nto solve the puzzle: xbuild puzzle --copy . creates puzzles/{path.name}; fill in the file, then run ",
+        nl=False,
+    )
     say(f"xbuild puzzle {number} --check puzzles/{path.name}")
-    say("xbuild ops lists all ops; xbuild explain NAME explains one, with an example")
+    say("xbuild ops lists all ops; xbuild explain NAME explains an op with an example")
 
 
 def _list_puzzles() -> None:
@@ -216,7 +224,10 @@ def _list_puzzles() -> None:
         text = score_text({name: score[name] for name in best if name in score}) if score else ""
         mark = f"  [solved{': ' if text else ''}{text}]" if score is not None else ""
         say(f"{number:>2}  {entry.title}{mark}")
-    say("\nxbuild puzzle 1 shows the first; xbuild puzzle --copy DIR copies them; xbuild puzzle 1 --check FILE grades")
+    say(
+        "\nxbuild puzzle 1 shows the first puzzle; xbuild puzzle --copy DIR copies the puzzles; xbuild puzzle 1 "
+        "--check FILE grades your solution"
+    )
     _say_trouble(learner)
 
 

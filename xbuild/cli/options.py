@@ -86,7 +86,11 @@ class PartitionedTarget:
         from ..sharding.unpartitioned import is_per_device_in_part
 
         if is_per_device_in_part(self.module):
-            say(f"notice: {self.module.name} has parts for each device, so no run on one device checks it", err=True)
+            say(
+                f"notice: parts of {self.module.name} are already written for each device, so no one-device run can "
+                "check the result",
+                err=True,
+            )
             return []
         from ..running import engines, execute, rounding
 
@@ -114,7 +118,7 @@ def takes_partition(command: Any) -> Any:
     def store(context: click.Context, _: click.Parameter, is_set: bool) -> None:
         context.meta[PARTITION] = is_set
 
-    sentence = "Partition an annotated program first, and use the program of each device."
+    sentence = "Partition an annotated program first, and use the resulting program of each device."
     return click.option("--partition", is_flag=True, expose_value=False, callback=store, help=sentence)(command)
 
 
@@ -123,7 +127,9 @@ def partition_target(program: Program) -> Module:
     from ..sharding.partition import partition
 
     if isinstance(program, ModuleGroup):
-        raise click.UsageError("--partition takes one program for all devices, and the target has one for each device")
+        raise click.UsageError(
+            "--partition takes one program for all devices, but the target has one program for each device"
+        )
     module = program if isinstance(program, Module) else Module(program.name, program)
     target = PartitionedTarget(module, partition(module))
     click.get_current_context().meta[_PARTITIONED_TARGET] = target
@@ -153,7 +159,7 @@ def warn_not_partitioned(program: Program, participle: str) -> None:
 #
 # The step page, the folder of the trace, and the run of a refused program up to where it is stuck.
 
-PAGE = "a page that replays the run, for any browser"
+PAGE = "a page for any browser that replays the run"
 """What a step page is, for the line that says that it was written."""
 
 REFUSED_SECONDS, REFUSED_TRIPS = 3.0, 100_000
@@ -171,7 +177,7 @@ def _check_page(recording: Any, attribute: Any, page: str | None) -> None:
 def check_folder_exists(path: str) -> None:
     """Raise a usage error if the folder of a file that the command will write does not exist."""
     if not Path(path).absolute().parent.is_dir():
-        raise click.UsageError(f"{path}: its folder does not exist")
+        raise click.UsageError(f"cannot write {path}: the folder does not exist")
 
 
 def check_outside_trace(folder: str | None, *files: str | None) -> None:
@@ -192,7 +198,7 @@ def takes_all(command: Command) -> Command:
     def keep(context: click.Context, _: click.Parameter, is_set: bool) -> None:
         context.meta[_ALL] = is_set
 
-    sentence = "Show every row of a report, or every text of a dump folder; by default, lists end after ten rows."
+    sentence = "Show all rows of each list instead of the first ten, and all texts of a dump folder."
     return click.option("--all", is_flag=True, expose_value=False, callback=keep, help=sentence)(command)
 
 
@@ -207,13 +213,13 @@ def shows_all() -> bool:
 
 def takes_source_root(command: Command) -> Command:
     """A decorator that adds the option --source-root to a command that writes a page."""
-    sentence = "Folder of the source files that the HLO text or trace names; the page shows them.  [default: none]"
+    sentence = "Show the source files in this folder on the page, if the HLO text or trace names them.  [default: none]"
     return click.option("--source-root", type=click.Path(exists=True, file_okay=False), help=sentence)(command)
 
 
 def takes_machine(command: Command) -> Command:
     """A decorator that adds the option --machine to a command that writes a page."""
-    sentence = "A machine, as for `xbuild cost`: the page can also show its lanes in proportion to modelled time."
+    sentence = "Let the page also show its lanes in proportion to time modelled on this machine (see `xbuild cost`)."
     return click.option("--machine", metavar="NAME", callback=check_machine, help=sentence)(command)
 
 

@@ -22,18 +22,24 @@ from .outputs import check_distinct, say, say_written, target_input, write_atomi
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="File for the page.  [default: LEVEL.html, or the name of the target's file with .html]",
+    help="Write the page to this file.  [default: LEVEL.html, or the name of the target's file with .html]",
 )
-@click.option("--send-buffers", type=click.FloatRange(min=0), default=0, help="With TARGET: as for xbuild check.")
+@click.option(
+    "--send-buffers",
+    type=click.FloatRange(min=0),
+    default=0,
+    help="Allow this many sends of a channel to proceed before their recvs are posted (requires TARGET).",
+)
 def play(which: str | None, output: Path | None, send_buffers: float) -> None:
     """Be the scheduler: move the devices of a small program, and try to make it hang.
 
-    Without an argument, list the levels. A level (by number or name) or any small program becomes one page, which
-    knows every state of the program, and tells you when no order can finish any more.
+    Without an argument, the command lists the levels. For a level (a number or name) or any small program, it writes
+    one page with every state of the program. The page warns you when no order can finish any more.
 
     \b
-    xbuild play 3
-    xbuild play mine.hlo -o mine.html
+    Examples:
+      xbuild play 3
+      xbuild play mine.hlo -o mine.html
     """
     if which is None:
         _list_levels()
@@ -46,14 +52,14 @@ def play(which: str | None, output: Path | None, send_buffers: float) -> None:
         target = output or _default_page(which)
         check_distinct(target_input(which), {"-o": str(target)})
     write_atomically(target, page)
-    say_written(target, "a page, for any browser")
+    say_written(target, "a page for any browser")
 
 
 def _default_page(target: str) -> Path:
     """The page of a target, in the current folder, named after its file; raises a usage error if that exists."""
     page = Path(f"{Path(file_of(target)).stem}.html")
     if os.path.lexists(page):
-        raise click.UsageError(f"{page} already exists; use -o to write another file")
+        raise click.UsageError(f"{page} already exists; use -o to write to another file")
     return page
 
 

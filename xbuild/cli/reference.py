@@ -30,9 +30,9 @@ _NAME = 26
 @main.command()
 @click.option("--signatures", is_flag=True, help="Print the operands, attributes and XlaBuilder name of each op.")
 def ops(signatures: bool) -> None:
-    """List the ops by family, each with a sentence.
+    """List the ops by family, each with a description.
 
-    `xbuild explain NAME` describes one of them in detail.
+    For details of one op, use `xbuild explain NAME`.
     """
     for number, (family, schemas) in enumerate(_families().items()):
         say(f"{chr(10) * bool(number)}{family}")
@@ -78,22 +78,22 @@ def _rules(opcode: str) -> tuple[tuple[str, bool], ...]:
     "name",
     metavar="NAME",
     shell_complete=instructions,
-    help="An instruction of the program TARGET, as add.3 or body/add.3.",
+    help="Explain this instruction of the program TARGET, such as add.3 or body/add.3.",
 )
-@click.option("--json", "as_json", is_flag=True, help="With --of: print the facts as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON (requires --of).")
 def explain(target: str, name: str | None, as_json: bool) -> None:
     """Explain a word, or an instruction of a program.
 
     WORD is an op (by its name in xb, in HLO text or in XlaBuilder), a function or type of xb, a kind of error such as
     [dimension_mismatch], an attribute, or a word of reports and documents such as replica_groups, token or psum.
 
-    With --of NAME, explain instruction NAME of the program TARGET: what it does, why it has its shape (in numbers),
-    its source line, its users and dependencies, which devices hold equal values, and its value if that is known
-    without a run.
+    With --of NAME, explain the instruction NAME of the program TARGET. The explanation states what the instruction
+    does, why it has its shape (in numbers), its source line, its users and dependencies, the devices that hold equal
+    values, and its value if that value is known without a run.
     """
     if name is None:
         if wrong := options_used("as_json", "replicas", "partitions"):
-            raise click.UsageError(f"{wrong[0]} applies to an instruction of a program: TARGET --of NAME")
+            raise click.UsageError(f"{wrong[0]} applies only to an instruction of a program: TARGET --of NAME")
         _explain_word(target)
         return
     try:
@@ -102,7 +102,7 @@ def explain(target: str, name: str | None, as_json: bool) -> None:
         if error.kind != "undefined_name":
             raise
         raise click.UsageError(
-            f"the program has no instruction %{name.removeprefix('%')}; `xbuild show` prints them"
+            f"the program has no instruction %{name.removeprefix('%')}; `xbuild show` prints all instructions"
         ) from None
     say_json(explanation.to_dict()) if as_json else say(str(explanation))
 
@@ -113,8 +113,8 @@ def _explain_word(word: str) -> None:
         close = closest_word(word)
         hint = f"; did you mean {close!r}?" if close else "; `xbuild ops` lists the ops"
         if ":" in word or word.endswith((".hlo", ".txt")):
-            hint = "; if it is a program, add --of NAME to explain its instruction NAME"
-        raise click.UsageError(f"{word!r} is neither an op nor another known word{hint}")
+            hint = "; to explain an instruction of a program, add --of NAME"
+        raise click.UsageError(f"{word!r} is neither an op nor a known term{hint}")
     say("\n\n".join(texts))
 
 
@@ -126,9 +126,9 @@ def _explain_word(word: str) -> None:
 @takes_target
 @click.argument("name", metavar="INSTRUCTION", shell_complete=instructions)
 def why(target: str, name: str) -> None:
-    """Name the instruction that an instruction is the derivative of, with its line and users.
+    """Name the instruction whose derivative an instruction computes, with its line and users.
 
-    `xbuild explain TARGET --of NAME` tells more about any instruction.
+    For more facts about any instruction, use `xbuild explain TARGET --of NAME`.
     """
     from ..differentiation.origins import why as explain_origin
 
@@ -136,7 +136,9 @@ def why(target: str, name: str) -> None:
     modules = program.modules.values() if isinstance(program, ModuleGroup) else (program,)
     reports = [explain_origin(module, name) for module in dict.fromkeys(modules) if _has_instruction(module, name)]
     if not reports:
-        raise click.UsageError(f"the program has no instruction %{name.removeprefix('%')}; `xbuild show` prints them")
+        raise click.UsageError(
+            f"the program has no instruction %{name.removeprefix('%')}; `xbuild show` prints all instructions"
+        )
     say("\n\n".join(reports))
 
 

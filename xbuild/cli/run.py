@@ -81,7 +81,9 @@ DENORMALS = click.Choice(["flush", "keep"])
 SEED = click.IntRange(min=0)
 """The type of a seed; NumPy's generators take no negative seed."""
 
-_SECONDS = "Limit on the run in seconds; with --page or --trace, half of it is for writing these.  [default: 3600]"
+_SECONDS = (
+    "Limit the run to this many seconds; with --page or --trace, writing gets half of this time.  [default: 3600]"
+)
 
 
 @main.command()
@@ -90,67 +92,72 @@ _SECONDS = "Limit on the run in seconds; with --page or --trace, half of it is f
 @click.option(
     "--inputs",
     type=click.Path(exists=True, dir_okay=False),
-    help="File of arguments, FILE.npz: d<device>_arg<i>, or arg<i> for every device.",
+    help="Read the arguments d<device>_arg<i>, or arg<i> for every device, from FILE.npz.",
 )
-@click.option("--random", "seed", type=SEED, metavar="SEED", help="Use random arguments, from this seed.")
+@click.option("--random", "seed", type=SEED, metavar="SEED", help="Use random arguments from this seed.")
 @click.option(
     "--outputs",
     type=click.Path(dir_okay=False, writable=True),
-    help="File for the results, FILE.npz: d<device>_out<i>.",
+    help="Write the results d<device>_out<i> to FILE.npz.",
 )
 @click.option(
     "--infeed",
     type=click.Path(exists=True, dir_okay=False),
-    help="File of infeed items, FILE.npz: d<device>_infeed<i>, or infeed<i> for every device.",
+    help="Read the infeed items d<device>_infeed<i>, or infeed<i> for every device, from FILE.npz.",
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="Report values that are clamped, dropped or out of range, and where a NaN or infinity first appears.",
+    help="Report clamped, dropped and out-of-range values, and the place where a NaN or infinity first appears.",
 )
 @click.option(
     "--send-buffers",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="How many sends of a channel may proceed before their recvs are posted.",
+    help="Allow this many sends of a channel to proceed before their recvs are posted.",
 )
 @click.option(
     "--denormals",
     type=DENORMALS,
-    help="Flush denormal numbers to zero, as XLA does, or keep them.  [default: flush; with --against stablehlo, keep]",
+    help="Flush denormal numbers to zero, as XLA does, or keep them.  [default: flush; keep with --against stablehlo]",
 )
 @click.option(
     "--engine",
     type=click.Choice(["interpreter", "xla", "stablehlo", "both"]),
     default="interpreter",
     show_default=True,
-    help="What runs the program: the interpreter, real XLA, StableHLO's reference interpreter, or two, compared.",
+    help="Run the program on this engine; stablehlo is the reference interpreter, and both compares two engines.",
 )
 @click.option(
     "--against",
     type=click.Choice(["xla", "stablehlo"]),
     default="xla",
-    help="The engine that --engine both compares with the interpreter.",
+    help="Compare the interpreter with this engine (requires --engine both).",
     show_default=True,
 )
 @click.option(
-    "--platform", default="cpu", help="JAX platform on which real XLA runs: cpu, gpu, tpu.", show_default=True
+    "--platform", default="cpu", help="Run real XLA on this JAX platform: cpu, gpu or tpu.", show_default=True
 )
 @click.option(
-    "--eps", type=Amount(), help="Tolerance of --engine both, in eps of the element type.  [default: depends on type]"
+    "--eps",
+    type=Amount(),
+    help="Set the tolerance in eps of the element type (requires --engine both).  [default: depends on type]",
 )
-@click.option("--page", type=click.Path(dir_okay=False), help="File for a page that replays the run, FILE.html.")
+@click.option("--page", type=click.Path(dir_okay=False), help="Write a page, FILE.html, that replays the run.")
 @takes_source_root
 @takes_machine
 @click.option(
-    "--trace", "folder", type=click.Path(file_okay=False), help="Folder for a trace of the run; read by `xbuild trace`."
+    "--trace",
+    "folder",
+    type=click.Path(file_okay=False),
+    help="Write a trace of the run to this folder, for `xbuild trace`.",
 )
 @click.option(
     "--trace-bytes",
     type=click.IntRange(min=0),
     default=1 << 30,
-    help="Limit on the bytes of values in the trace.  [default: 1 GiB]",
+    help="Limit the values in the trace to this many bytes.  [default: 1 GiB]",
 )
 @click.option(
     "--trace-every",
@@ -159,12 +166,12 @@ _SECONDS = "Limit on the run in seconds; with --page or --trace, half of it is f
     show_default=True,
     help="Record the values of every N-th execution of an instruction.",
 )
-@click.option("--max-trips", type=click.IntRange(min=0), help="Limit on the trips of each loop.")
+@click.option("--max-trips", type=click.IntRange(min=0), help="Limit each loop to this many trips.")
 @click.option("--max-seconds", type=Amount(), help=_SECONDS)
 @click.option(
     "--max-bytes",
     type=click.IntRange(min=0),
-    help="Limit on the bytes of each value.  [default: half of the machine's memory]",
+    help="Limit each value to this many bytes.  [default: half of the machine's memory]",
 )
 @takes_all
 def run(
@@ -192,19 +199,23 @@ def run(
 ) -> None:
     """Check a program, run it on all its devices, and print a summary of the results.
 
-    With --engine xla it runs on real XLA, which comes with JAX; with --engine stablehlo, on StableHLO's reference
-    interpreter, which comes with jaxlib. With --engine both, the results are those of the interpreter, a line for each
-    output says how much the results of real XLA (or of --against stablehlo) differ, and the exit code is 1 if any does.
+    With --engine xla, the program runs on real XLA, which comes with JAX. With --engine stablehlo, the program runs on
+    StableHLO's reference interpreter, which comes with jaxlib. With --engine both, the command prints the results of
+    the interpreter, and for each output a line with its difference from real XLA (or, with --against stablehlo, from
+    StableHLO's reference interpreter). The exit status is 1 if any output differs.
 
-    In a file of --infeed, item i of a device is d<device>_infeed<i>, or infeed<i> for every device; if an item is a
-    tuple, its element k is d<device>_infeed<i>_<k>. Add types that NumPy's files lack to the name: infeed0:bf16.
+    In the file of --infeed, d<device>_infeed<i> is item i of one device, and infeed<i> is item i of every device. If an
+    item is a tuple, d<device>_infeed<i>_<k> is its element k. If NumPy's files lack the type of an item, add the type
+    to the name: infeed0:bf16.
 
-    With --strict, the results are unchanged; findings go to stderr, and the exit code is 1 if there are any.
+    With --strict, the results are unchanged, and the command prints findings to stderr. If a strict run has findings,
+    the exit status is 1.
 
-    With --partition, arguments and results are those of the global program; the results are compared with a run of it
-    on one device. Differences that shrink with the precision are rounding.
+    With --partition, the arguments and results are global, and the command compares the results with a run of the
+    global program on one device. Differences that shrink at higher precision count as rounding.
 
-    With --page and --trace, the run is recorded however it ends; a refused program runs until it is stuck.
+    With --page or --trace, the command records the run even if it stops early. A refused program runs until it is
+    stuck.
     """
     other = against if engine == "both" else engine
     require("--engine both", engine == "both", "eps", "against")
@@ -227,7 +238,7 @@ def run(
     items = _read_infeed(infeed, engine, len(entries(program)), max_bytes)
     for options, is_used in (("--strict needs", strict), ("--page and --trace need", page or folder)):
         if is_used and engine not in ("interpreter", "both"):
-            raise click.UsageError(f"{options} the interpreter, and --engine is {engine}")
+            raise click.UsageError(f"{options} the interpreter, but --engine is {engine}")
     recording = RunRecording(page, folder, {"bytes": trace_bytes, "every": trace_every}, source_root, machine)
     if machine is not None:
         from ..timelines import timeline
@@ -273,11 +284,13 @@ def run(
 def _say_written_files(outputs: str | None, page: str | None, folder: str | None) -> None:
     """A line for each file or folder that the command wrote, with the command that reads it."""
     if outputs:
-        say_written(outputs, "the results, by device and output")
+        say_written(outputs, "the results by device and output")
     if page:
         say_written(page, PAGE)
     if folder:
-        say_written(folder, f"the trace; query it with `xbuild trace {folder}`, replay it with `xbuild step {folder}`")
+        say_written(
+            folder, f"the trace; query it with `xbuild trace {folder}`, or replay it with `xbuild step {folder}`"
+        )
 
 
 def _check_denormals(denormals: str | None, other: str) -> None:
@@ -312,7 +325,7 @@ def load_arguments(
 
 def _read_or_draw(shapes: list[list[Any]], inputs: str | None, seed: int | None, most: int | None) -> list[list[Any]]:
     if inputs and seed is not None:
-        raise click.UsageError("--inputs and --random exclude each other: use one of them")
+        raise click.UsageError("--inputs and --random exclude each other: use only one")
     if seed is None and not inputs and any(map(npz.count_leaves, shapes)):
         raise click.UsageError("the program has parameters: use --inputs FILE.npz or --random SEED")
     with _report_array_errors():
@@ -325,7 +338,7 @@ def _read_infeed(path: str | None, engine: str, devices: int, most: int | None) 
     if path is None:
         return None
     if engine != "interpreter":
-        raise click.UsageError(f"--infeed needs the interpreter, and --engine is {engine}")
+        raise click.UsageError(f"--infeed needs the interpreter, but --engine is {engine}")
     with _report_array_errors():
         return npz.read_infeed(path, devices, _most_bytes(most))
 

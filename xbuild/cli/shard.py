@@ -160,7 +160,9 @@ def comparison_table(names: Sequence[str], rows: Sequence[dict[str, Any]], machi
 # ----------------------------------------------------------------------------
 # The command: the sharding of every value of a program, and why it has it
 
-_PICTURE = "File for a picture, .svg or .html: the program before and after; with --explain, the tiles of the value."
+_PICTURE = (
+    "Draw the program before and after partitioning (with --explain: the tiles of the value) in this .svg or .html."
+)
 
 
 @main.command()
@@ -169,20 +171,24 @@ _PICTURE = "File for a picture, .svg or .html: the program before and after; wit
 @click.option("--explain", "name", metavar="NAME", shell_complete=instructions,
               help="Explain why this value has its sharding, or why this collective is inserted.")  # fmt: skip
 @click.option("--strategy", type=click.Choice(["shardy", "dialect"]), default="shardy", show_default=True,
-              help="Propagate as Shardy does, or by the rules of MLIR's shard dialect.")  # fmt: skip
+              help="Propagate shardings as Shardy does, or by the rules of MLIR's shard dialect.")  # fmt: skip
 @click.option("--hlo", "as_hlo", is_flag=True, help="Print HLO text with the sharding of every value.")
 @click.option("--partitioned", "as_spmd", is_flag=True, help="Print the program that each device runs, as HLO text.")
-@click.option("--json", "as_json", is_flag=True, help="Print all values, causes and communications as JSON, on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print all values, causes and communication as JSON on stdout.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help=_PICTURE)
 @takes_theme
 @click.option(
-    "--compare", is_flag=True, help="Compare the costs of TARGET with OTHERS, which are targets or names in its file."
+    "--compare",
+    is_flag=True,
+    help="Compare the costs of TARGET and OTHERS, which are targets or names in the file of TARGET.",
 )
-@click.option("--machine", metavar="NAME", default="h100", show_default=True, help="The machine whose times are shown.")
+@click.option(
+    "--machine", metavar="NAME", default="h100", show_default=True, help="Show times modelled on this machine."
+)
 @click.option(
     "--top",
     type=click.IntRange(min=1),
-    help="Number of rows: the largest arrays, the longest collectives.  [default: all]",
+    help="Show only this many of the largest arrays and of the longest collectives.  [default: all]",
 )
 @takes_all
 def shard(
@@ -195,12 +201,15 @@ def shard(
     theme: str,
     **how: Any,
 ) -> None:
-    """Propagate the shardings that a program states; show how every value is sharded and what is communicated.
+    """Propagate a program's shardings, and show how each value is sharded and which collectives are inserted.
 
-    The program is not executed. The table shows where each value's sharding comes from; `--explain NAME` traces it to
-    the line that states it. Above it, each collective that partitioning inserts has its reason and its time on the
-    machine; `--explain NAME` also lists stated shardings that avoid the collective. `xbuild shard TARGET --compare A B`
-    compares the costs of several shardings side by side; A and B may be names in the file of TARGET.
+    The command does not run the program. The table shows where each value's sharding comes from, and `--explain NAME`
+    traces a sharding to the line that states it. Above the table, the command lists each collective that partitioning
+    inserts, with its reason and its time on the machine. For a collective, `--explain NAME` also lists stated shardings
+    that avoid it.
+
+    To compare the costs of several shardings side by side, use `xbuild shard TARGET --compare A B`. A and B may be
+    names in the file of TARGET.
     """
     refuse_both("compare", "name", "as_hlo", "as_spmd")
     for option in ("compare", "name", "as_hlo", "as_spmd", "output"):
@@ -211,7 +220,7 @@ def shard(
     require("-o FILE", output, "theme")
     check_distinct(target_input(target), {"-o": output})
     if others and not compare:
-        raise click.UsageError(f"{others[0]} is a second target: use --compare to compare it with {target}")
+        raise click.UsageError(f"{others[0]} is a second target; to compare it with {target}, use --compare")
     if compare:
         targets_to_compare = [target, *(complete_target(target, other) for other in others)]
         say_comparison(targets_to_compare, how["strategy"], machine, how["as_json"])
@@ -294,7 +303,9 @@ def load_module(target: str) -> Module:
     """The one program of a target; raises a usage error if it has one for each device."""
     program = load(target)
     if isinstance(program, ModuleGroup):
-        raise click.UsageError("shard takes one program for all devices, and the target has one for each device")
+        raise click.UsageError(
+            "shard takes one program for all devices, but the target has one program for each device"
+        )
     return program if isinstance(program, Module) else Module(program.name, program)
 
 
@@ -308,7 +319,7 @@ def complete_target(target: str, other: str) -> str:
 def say_comparison(targets: list[str], strategy: Any, machine: str, as_json: bool) -> None:
     """Print what the shardings of several targets cost, side by side."""
     if len(targets) < 2:
-        raise click.UsageError("--compare needs other targets: xbuild shard A --compare B C")
+        raise click.UsageError("--compare needs at least one other target: xbuild shard A --compare B C")
     rows = [costs_of_shardings(load_module(target), strategy, machine) for target in targets]
     if as_json:
         say_json([{"target": target, "machine": machine, **row} for target, row in zip(targets, rows, strict=True)])
@@ -319,7 +330,7 @@ def say_comparison(targets: list[str], strategy: Any, machine: str, as_json: boo
 def refuse_both(*exclusive: str) -> None:
     """Raise a usage error if two options are used that each choose what is printed."""
     if len(options := options_used(*exclusive)) > 1:
-        raise click.UsageError(f"{options[0]} and {options[1]} exclude each other: use one of them")
+        raise click.UsageError(f"{options[0]} and {options[1]} exclude each other: use only one")
 
 
 def sharding_lines(propagated: Propagated, all: bool, top: int | None = None) -> Iterator[Line]:

@@ -12,35 +12,44 @@ from .candidates import instructions
 from .group import load, main, module_targets, options_used, require, takes_target
 from .outputs import say
 
-_STYLE = "Style of HLO text: short, with % before names, full (layouts, metadata), or typed (types on a mesh)."
+_STYLE = (
+    "Set the style of HLO text: percent adds % to names, full adds layouts and metadata, typed adds types on a mesh."
+)
 
 
 @main.command()
 @takes_target
 @click.option("--plan", is_flag=True, help="Print the Python source that the interpreter runs.")
 @click.option("--stablehlo", is_flag=True, help="Print StableHLO text, which JAX and XLA read.")
-@click.option("--locations", is_flag=True, help="In StableHLO text, print the names and source lines of the program.")
 @click.option(
-    "--only", type=click.Choice(["collectives"]), help="Print only communicating instructions, and count the others."
+    "--locations", is_flag=True, help="Print the names and source lines of the program (requires --stablehlo)."
+)
+@click.option(
+    "--only",
+    type=click.Choice(["collectives"]),
+    help="Print only communicating instructions, and count all other instructions.",
 )
 @click.option(
     "--style", type=click.Choice(["short", "percent", "full", "typed"]), default="short", show_default=True, help=_STYLE
 )
 @click.option(
-    "--replication", "as_replication", is_flag=True, help="Print, beside each value, the devices on which it is equal."
+    "--replication",
+    "as_replication",
+    is_flag=True,
+    help="Print, next to each value, the devices on which the value is equal.",
 )
 @click.option(
     "--why",
     metavar="NAME",
     shell_complete=instructions,
-    help="With --replication: why devices may hold different values of this instruction.",
+    help="Explain why devices may hold different values of this instruction (requires --replication).",
 )
 @click.option(
     "--replicated",
     metavar="N",
     type=int,
     multiple=True,
-    help="With --replication: assume that parameter N is equal on all devices; repeatable.",
+    help="Assume that parameter N is equal on all devices (repeatable; requires --replication).",
 )
 def show(
     target: str,
@@ -53,18 +62,18 @@ def show(
     why: str | None,
     replicated: tuple[int, ...],
 ) -> None:
-    """Print a program as HLO or StableHLO text, as the Python that runs, or with the devices of equal values."""
+    """Print a program as HLO text, StableHLO text or Python, or show which devices hold equal values."""
     require("--stablehlo", stablehlo, "locations")
     require("--replication", as_replication, "replicated", "why")
     if as_replication:
         _show_replication(target, why, replicated)
         return
     if plan and (options := options_used("only", "style")):
-        raise click.UsageError(f"{options[0]} applies to HLO text, and --plan prints Python")
+        raise click.UsageError(f"{options[0]} applies to HLO text, but --plan prints Python")
     if stablehlo and (options := options_used("only", "style", "plan")):
-        raise click.UsageError(f"{options[0]} does not apply to StableHLO text, which --stablehlo prints")
+        raise click.UsageError(f"{options[0]} does not apply to the StableHLO text that --stablehlo prints")
     if only and options_used("style"):
-        raise click.UsageError("--style applies to the full text, and --only prints a part of it")
+        raise click.UsageError("--style applies to the full text, but --only prints a part of the text")
     modules = module_targets(target)
     for place, module in enumerate(modules):
         say(f"{chr(10) * bool(place)}// ----- {module}\n" if len(modules) > 1 else "", nl=False)
@@ -78,7 +87,7 @@ def _show_replication(target: str, why: str | None, replicated: tuple[int, ...])
     from ..checking import replication
 
     if options := options_used("plan", "only", "style", "stablehlo"):
-        raise click.UsageError(f"{options[0]} applies to the text of the program, and --replication prints a table")
+        raise click.UsageError(f"{options[0]} applies to the text of the program, but --replication prints a table")
     program = load(target)
     module = Module(program.name, program) if isinstance(program, Computation) else program
     values = replication(module, dict.fromkeys(replicated, True))

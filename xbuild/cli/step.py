@@ -25,20 +25,20 @@ from .trace import open_trace
 @click.option(
     "--inputs",
     type=click.Path(exists=True, dir_okay=False),
-    help="File of arguments, FILE.npz: d<device>_arg<i>, or arg<i> for every device.",
+    help="Read the arguments d<device>_arg<i>, or arg<i> for every device, from FILE.npz.",
 )
-@click.option("--random", "seed", type=SEED, metavar="SEED", help="Use random arguments, from this seed.")
+@click.option("--random", "seed", type=SEED, metavar="SEED", help="Use random arguments from this seed.")
 @click.option(
     "--send-buffers",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="How many sends of a channel may proceed before their recvs are posted.",
+    help="Allow this many sends of a channel to proceed before their recvs are posted.",
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="Report values that are clamped, dropped or out of range, and where a NaN or infinity first appears.",
+    help="Report clamped, dropped and out-of-range values, and the place where a NaN or infinity first appears.",
 )
 @click.option(
     "--denormals",
@@ -47,22 +47,24 @@ from .trace import open_trace
     help="Flush denormal numbers to zero, as XLA does, or keep them.",
     show_default=True,
 )
-@click.option("--max-seconds", type=Amount(), help="Limit on the run in seconds.  [default: 3600]")
+@click.option("--max-seconds", type=Amount(), help="Limit the run to this many seconds.  [default: 3600]")
 def step(target: str, inputs: str | None, seed: int | None, max_seconds: float | None, **options: Any) -> None:
     """Step through a run, forward and back, in the terminal.
 
-    The command runs TARGET, or opens a run that `xbuild run --trace DIR` recorded. At the prompt, go to an instruction,
-    a trip of a loop, a device or a value, and print the program, values, and which device waits for which; `help`
-    lists the commands.
+    The command runs TARGET, or opens a run that `xbuild run --trace DIR` recorded. At the prompt, you can go to an
+    instruction, a trip of a loop, a device or a value. You can also print the program, the values, and the devices that
+    each device waits for. Type `help` to list the commands.
 
-    Commands are read from the terminal or from stdin; if a command of a script fails, the exit status is 1. Colours
-    need the package rich, and are off if NO_COLOR is set. A refused program runs until it is stuck.
+    The prompt reads commands from the terminal or from stdin. If a command of a script fails, the exit status is 1.
+    Colours need the package rich; to turn them off, set NO_COLOR. A refused program runs until it is stuck.
     """
     from ..stepping import Shell
 
     if Path(target).is_dir() and is_trace(target):
         if wrong := options_used("inputs", "seed", "partition", "send_buffers", "strict", "denormals", "max_seconds"):
-            raise click.UsageError(f"{wrong[0]} has no effect on a recorded run, and {target} is a trace")
+            raise click.UsageError(
+                f"{wrong[0]} has no effect here: {target} is a trace, so the run is already recorded"
+            )
         recorded = open_trace(target)
     else:
         recorded = _run(target, inputs, seed, max_seconds, options)

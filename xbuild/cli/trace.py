@@ -116,10 +116,10 @@ def find_odd_device(trace: Trace, names: Sequence[str], eps: float) -> dict[str,
         compared = odd_one(trace, names, eps)
     except KeyError as error:
         raise click.UsageError(
-            f"--apart {error.args[0]}: the program has no such parameter{_parameters_hint(trace)}"
+            f"--apart {error.args[0]}: the program has no parameter of this name{_parameters_hint(trace)}"
         ) from None
     if compared.odd is None:
-        ignored = f", ignoring what depends on {', '.join(names)}" if names else ""
+        ignored = f", ignoring values that depend on {', '.join(names)}" if names else ""
         text = f"no device differs: compared {compared.values:,} values that should be equal{ignored}"
         return {"compared": compared.values, "odd": None, "text": text}
     odd = compared.odd
@@ -149,7 +149,7 @@ def _odd_device_lines(trace: Trace, odd: Odd, compared: Compared) -> Iterator[st
     if len(odd.groups) > _MOST_GROUPS:
         yield f"  and {len(odd.groups) - _MOST_GROUPS} more values on other devices"
     if odd.index is not None:
-        yield f"  the first different element is {list(odd.index)}; the largest difference is {odd.gap:.6g}"
+        yield f"  the first trace different element is {list(odd.index)}; the largest difference is {odd.gap:.6g}"
     yield f"  {_cause(odd)}"
     if odd.is_input and len(compared.inputs) > 1:
         yield f"  inputs that differ between devices: {', '.join(compared.inputs)}"
@@ -171,10 +171,16 @@ def _odd_devices_text(odd: Odd) -> str:
 
 def _cause(odd: Odd) -> str:
     if odd.is_input:
-        return "it is an input of the run; if it should differ, --apart NAME ignores what depends on it"
+        return (
+            "this value is an input of the run; if it should differ, pass --apart NAME to ignore values that "
+            "depend on it"
+        )
     if odd.is_meant:
-        return "the program computes the same value on these devices from equal inputs"
-    return "the program itself treats these devices differently: look at the groups and device ids that lead here"
+        return "these devices compute the value with the same instruction from equal inputs"
+    return (
+        "the program itself treats these devices differently: look at the groups and device ids on which this "
+        "value depends"
+    )
 
 
 # ----------------------------------------------------------------------------
@@ -198,7 +204,9 @@ def element_sources(
 
     event = next(trace.where(name, device=device, count=turn), None)
     if event is None:
-        raise click.UsageError(f"the trace has no such execution of {name}; use only --of {name} to list them")
+        raise click.UsageError(
+            f"the trace has no such execution of {name}; to list the executions, use --of {name} without other options"
+        )
     walk = tracing.ProvenanceWalk(trace)
     tree = _element_tree(trace, walk, walk.place(event.number, _flat_index(event, element)), depth)
     return {**tree, "text": "\n".join(_element_lines(tree, 0))}
@@ -208,7 +216,7 @@ def _flat_index(event: Event, element: str) -> int:
     """The flat index of the element that a text such as `0,1` names."""
     shape = event.instruction.shape
     if not isinstance(shape, Shape):
-        raise click.UsageError(f"--element needs an array, and {event.instruction.name} is {shape}")
+        raise click.UsageError(f"--element needs an array, but {event.instruction.name} is {shape}")
     try:
         index = [int(word) for word in element.strip("[]").split(",") if word.strip()]
     except ValueError:
@@ -216,8 +224,8 @@ def _flat_index(event: Event, element: str) -> int:
     legal = len(index) == shape.rank and all(0 <= i < extent for i, extent in zip(index, shape.dims, strict=True))
     if not legal:
         raise click.UsageError(
-            f"--element {element}: {event.instruction.name} is {shape}; expected an index for each dimension, such as "
-            f"{','.join(str(max(extent - 1, 0)) for extent in shape.dims) or 'an empty text for a scalar'}"
+            f"--element {element}: {event.instruction.name} is {shape}; expected an index for each dimension, such "
+            f"as {','.join(str(max(extent - 1, 0)) for extent in shape.dims) or 'an empty string for a scalar'}"
         )
     return int(np.ravel_multi_index(index, shape.dims)) if index else 0
 
@@ -275,8 +283,8 @@ def _omitted_text(node: dict[str, Any]) -> str:
     shell_complete=instructions,
     help="Print the values of this instruction, for each execution on each device.",
 )
-@click.option("--device", type=click.IntRange(min=0), help="With --of: only on this device.")
-@click.option("--turn", type=click.IntRange(min=0), help="With --of: only this execution, counted from 0.")
+@click.option("--device", type=click.IntRange(min=0), help="Print only the values on this device (requires --of).")
+@click.option("--turn", type=click.IntRange(min=0), help="Print only this execution, counted from 0 (requires --of).")
 @click.option(
     "--devices",
     nargs=2,
@@ -284,20 +292,31 @@ def _omitted_text(node: dict[str, Any]) -> str:
     metavar="A B",
     help="Compare two devices, and print the first value that differs.",
 )
-@click.option("--element", metavar="I,J", help="With --of: print the elements that this one was computed from.")
+@click.option(
+    "--element", metavar="I,J", help="Print the elements from which this element was computed (requires --of)."
+)
 @click.option(
     "--depth",
     type=click.IntRange(min=1),
     default=DEPTH,
     show_default=True,
-    help="With --element: how many ops to follow back.",
+    help="Trace the element back through this many ops (requires --element).",
 )
-@click.option("--differ", is_flag=True, help="Find the device whose values differ from those of the others.")
-@click.option("--apart", multiple=True, metavar="NAME", help="With --differ: an input that should differ; repeatable.")
 @click.option(
-    "--eps", type=Amount(), help="In a comparison: the largest difference that counts as equal.  [default: 0]"
+    "--differ", is_flag=True, help="Find the device whose values differ from the values on most other devices."
 )
-@click.option("--page", type=click.Path(dir_okay=False), help="File for a page that replays the run, FILE.html.")
+@click.option(
+    "--apart",
+    multiple=True,
+    metavar="NAME",
+    help="Expect this input to differ between devices (repeatable; requires --differ).",
+)
+@click.option(
+    "--eps",
+    type=Amount(),
+    help="Treat elements as equal if they differ by at most this amount (in a comparison).  [default: 0]",
+)
+@click.option("--page", type=click.Path(dir_okay=False), help="Write a page, FILE.html, that replays the run.")
 @takes_source_root
 @takes_machine
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
@@ -319,13 +338,15 @@ def trace(
 ) -> None:
     """Query a run that `xbuild run --trace DIR` recorded.
 
-    With only DIR, print what the trace holds, where the first NaN and the first infinity are born, and how they arise.
+    With only DIR, print a summary of the trace. The summary states where the first NaN and the first infinity are born,
+    and how they arise.
 
-    With DIR and OTHER, the traces of two runs, print the first value in which they differ; with --devices A B, the
-    first value that differs between device A of DIR and device B of OTHER. --of restricts this to one instruction.
+    With DIR and OTHER, the traces of two runs, print the first value that differs between the runs. With --devices A B,
+    print the first value that differs between device A of DIR and device B of OTHER. To compare only one instruction,
+    add --of.
 
-    With --differ, compare all devices of one run, and name the one that differs from most others; name inputs that
-    should differ with --apart. The exit status is 1 if something differs.
+    With --differ, compare all devices of one run, and name the device that differs from most others. Use --apart to
+    name inputs that should differ. The exit status of a comparison is 1 if a value differs.
     """
     if len(folders) > 2:
         raise click.UsageError("expected one trace to query, or two to compare")
@@ -369,10 +390,14 @@ def _check_options(
     """Raise a usage error for an option that has no effect in this use of the command."""
     for option, value in of_one.items():
         if value is not None and (name is None or compares):
-            raise click.UsageError(f"{option} applies to the values of one instruction: --of add.3 {option} {value}")
+            raise click.UsageError(
+                f"{option} applies only to the values of one instruction: --of add.3 {option} {value}"
+            )
     for option, value in of_two.items():
         if value is not None and not (compares or differ):
-            raise click.UsageError(f"{option} applies to a comparison: use --differ, --devices A B, or a second trace")
+            raise click.UsageError(
+                f"{option} applies only to a comparison: use --differ, --devices A B, or a second trace"
+            )
 
 
 @frozen
@@ -442,7 +467,7 @@ def _executes(trace: Trace, name: str) -> bool:
 
 def _check_device(trace: Trace, device: int) -> None:
     if device >= trace.num_devices:
-        raise click.UsageError(f"there is no device {device}; the devices are 0..{trace.num_devices - 1}")
+        raise click.UsageError(f"the trace has no device {device}; the devices are 0..{trace.num_devices - 1}")
 
 
 def _did_you_mean(trace: Trace, name: str) -> str:
@@ -471,7 +496,7 @@ def _comparison_facts(pair: TracePair, comparison: TraceComparison) -> dict[str,
     facts: dict[str, Any] = {
         "compared": comparison.compared, "alone": comparison.alone, "unkept": comparison.unkept, "difference": None,
     }  # fmt: skip
-    one = pair.one or "the first"
+    one = pair.one or "the first trace"
     notes = [f"{_counted(comparison.alone, 'event')} of {one} without a counterpart"] if comparison.alone else []
     notes += [f"{comparison.unkept:,} more not recorded on one side"] if comparison.unkept else []
     if comparison.difference is None:

@@ -18,22 +18,22 @@ from .group import Amount, load, main, options_used, require, stop, takes_target
 from .options import Command, check_machine, takes_partition
 from .outputs import check_distinct, read_data, say, say_written, target_input
 
-_DATA = "JSON file that maps instruction names to numbers or texts, shown in colour; or `cost` (FLOPs) or `cost=bytes`."
+_DATA = "Colour instructions by `cost` (FLOPs), by `cost=bytes`, or by a JSON file of numbers or texts for their names."
 
 COSTS = {"cost": ("flops", "FLOPs"), "cost=flops": ("flops", "FLOPs"), "cost=bytes": ("bytes", "bytes")}
 """The values of --data that are not files: the attribute of a row of `xbuild cost`, and its name in the legend."""
 
-_SECONDS = "Limit on graphviz in seconds, for png and pdf."
+_SECONDS = "Limit graphviz to this many seconds (for png and pdf)."
 
 
 def takes_theme(command: Command) -> Command:
     """A decorator that adds the option --theme to a command that draws."""
     kind = click.Choice(["auto", "light", "dark"])
-    sentence = "Colours of the picture; auto follows the viewer's system."
+    sentence = "Set the colours of the picture; auto follows the viewer's system."
     return click.option("--theme", type=kind, default="auto", show_default=True, help=sentence)(command)
 
 
-_MACHINE = "With --timeline: the machine, such as v5e or h100, or a machine file."
+_MACHINE = "Model the timeline on this machine, such as v5e, h100 or a machine file (requires --timeline)."
 
 
 @main.command()
@@ -43,7 +43,7 @@ _MACHINE = "With --timeline: the machine, such as v5e or h100, or a machine file
     "-o",
     "--output",
     type=click.Path(dir_okay=False),
-    help="File for the picture: .svg, .html, .png, .pdf, .dot, .mmd or .txt.  [default: text on stdout]",
+    help="Write the picture to this file: .svg, .html, .png, .pdf, .dot, .mmd or .txt.  [default: text on stdout]",
 )
 @takes_theme
 @click.option(
@@ -54,7 +54,7 @@ _MACHINE = "With --timeline: the machine, such as v5e or h100, or a machine file
     type=click.IntRange(min=0),
     default=2,
     show_default=True,
-    help="With --around: how many steps along operands and users to follow.",
+    help="Follow operands and users for this many steps (requires --around).",
 )
 @click.option(
     "--paths",
@@ -64,20 +64,22 @@ _MACHINE = "With --timeline: the machine, such as v5e or h100, or a machine file
     help="Draw only the paths from instruction A to instruction B.",
 )
 @click.option(
-    "--only", type=click.Choice(["collectives"]), help="Draw communicating instructions, and fold the others."
+    "--only",
+    type=click.Choice(["collectives"]),
+    help="Draw communicating instructions, and fold all other instructions.",
 )
 @click.option("--fold", multiple=True, metavar="NAME", help="Draw this computation or scope as one box; repeatable.")
 @click.option(
     "--max-nodes",
     type=click.IntRange(min=1),
-    help="Maximum number of boxes; a larger program is folded.  [default: 300, for .mmd 120]",
+    help="Draw at most this many boxes, and fold a larger program.  [default: 300; 120 for .mmd]",
 )
 @click.option("--data", type=click.Path(dir_okay=False), help=_DATA)
-@click.option("--data-name", help="Name of the data in the legend.  [default: the file's name]")
+@click.option("--data-name", help="Show this name for the data in the legend.  [default: the file's name]")
 @click.option(
     "--replication", is_flag=True, help="Show, in each box, how many groups of devices hold different values."
 )
-@click.option("--timeline", is_flag=True, help="Draw the timeline on --machine, to scale (svg, html, txt).")
+@click.option("--timeline", is_flag=True, help="Draw the timeline to scale, as svg, html or txt (requires --machine).")
 @click.option("--machine", metavar="NAME", callback=check_machine, help=_MACHINE)
 @click.option("--seconds", type=Amount(), default=5.0, show_default=True, help=_SECONDS)
 def viz(target: str, output: str | None, **view: Any) -> None:
@@ -93,7 +95,7 @@ def viz(target: str, output: str | None, **view: Any) -> None:
         _draw_timeline(target, output, **view)
         return
     if view["replication"] and view["data"]:
-        raise click.UsageError("--data and --replication both colour the boxes: use one of them")
+        raise click.UsageError("--data and --replication both colour the boxes: use only one")
     view |= _read_overlay(view["data"], view["data_name"])
     try:
         content, notes = _draw(target, output, view)
@@ -176,7 +178,7 @@ def _read_overlay(file: str | None, name: str | None) -> dict[str, Any]:
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for name, count in Counter(name for name, _ in pairs).items():
         if count > 1:
-            raise ValueError(f"the name {name!r} occurs {count} times")
+            raise ValueError(f"the name {name!r} occurs {count} times; expected each name once")
     return dict(pairs)
 
 
@@ -188,7 +190,7 @@ def format_of(output: str | None) -> str:
         return "txt" if output is None else form_of_path(output)
     except ValueError:
         endings = "svg, html, png, pdf, dot, mmd, txt"
-        raise click.UsageError(f"{output!r}: expected a name that ends in one of {endings}") from None
+        raise click.UsageError(f"{output!r}: expected a file name that ends in one of {endings}") from None
 
 
 def write(content: str | bytes, output: str | None, err: bool = False) -> None:

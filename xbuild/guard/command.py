@@ -16,35 +16,41 @@ from .programs import MODES
 
 @main.command(cls=click.Command, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option(
-    "--mode", type=click.Choice(MODES), default="stop", show_default=True, help="What to do if a program is refused."
+    "--mode",
+    type=click.Choice(MODES),
+    default="stop",
+    show_default=True,
+    help="Choose what happens if a program is refused.",
 )
 @click.option(
     "--report",
     "folder",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help=f"Where --mode report writes its page and the texts; implies --mode report.  [default: {FOLDER}]",
+    help=f"Write the page and the texts of --mode report to this folder; implies --mode report.  [default: {FOLDER}]",
 )
-@click.option("-m", "is_module", is_flag=True, help="Run SCRIPT as a module, as python -m does.")
+@click.option("-m", "is_module", is_flag=True, help="Run SCRIPT as a module, like python -m.")
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGUMENTS]")
 @click.pass_context
 def guard(
     context: click.Context, mode: str, folder: str | None, is_module: bool, script: str, arguments: tuple[str, ...]
 ) -> None:
-    """Run a script, and check every program that JAX compiles before it runs.
+    """Run a script, and check each program that JAX compiles before the program runs.
 
-    Modes: `stop` ends the script with status 1 and the report where a program would hang; `warn` prints the report and
-    goes on; `report` also writes a page about all programs. SCRIPT is a Python file, or any command that starts
-    Python. Processes that the script starts are guarded, too. If xbuild cannot read or check a program in ten seconds,
-    it says so once and the program runs.
+    The mode `stop` prints the report and ends the script with status 1 if a program would hang. The mode `warn` prints
+    the report and continues. The mode `report` also writes a page about all programs. SCRIPT is a Python file, or any
+    command that starts Python. The guard also checks the programs of processes that the script starts. If xbuild cannot
+    read or check a program in ten seconds, the guard says so once, and the program runs.
 
-    For scripts that others start, set XBUILD_GUARD=stop (or warn, report) and XBUILD_GUARD_DIR in the environment.
+    To guard scripts that other programs start, set XBUILD_GUARD=stop (or warn, or report) and XBUILD_GUARD_DIR in the
+    environment.
 
     \b
-    xbuild guard train.py --steps 100
-    xbuild guard --report checked train.py
-    xbuild guard -m pytest tests/test_sharding.py
+    Examples:
+      xbuild guard train.py --steps 100
+      xbuild guard --report checked train.py
+      xbuild guard -m pytest tests/test_sharding.py
     """
     mode = "report" if folder is not None else mode
     words = _command(script, is_module)
@@ -68,5 +74,5 @@ def _command(script: str, is_module: bool) -> list[str]:
         return [sys.executable, script]
     found = shutil.which(script)
     if found is None:
-        raise click.UsageError(f"{script!r}: there is no such file, and no such command")
+        raise click.UsageError(f"{script!r}: no file or command has this name")
     return [found]
