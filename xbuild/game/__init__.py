@@ -1,4 +1,4 @@
-"""The game of schedules: all states of a small program of several devices, and a page to move through them."""
+"""The scheduling game: all states of a small multi-device program, and a page on which a reader moves the devices."""
 
 from .level import Level as Level
 from .level import level_of as level_of

@@ -1,4 +1,4 @@
-"""A level of the game: all states of a small program, from which of them it can still end, and where it hangs.
+"""A level of the game: all states of a small program, which of them can still end, and where the program hangs.
 
 Sections:
 
@@ -40,12 +40,12 @@ from ..properties.sites import Site
 # ----------------------------------------------------------------------------
 # Items of a level
 #
-# What each device may begin next, in which order, and the events that each item has.
+# The items that each device may start next, their order, and the events of each item.
 
 
 @frozen
 class Item:
-    """A communicating instruction of an entry: the items before it, as a set of bits, and its events on the device."""
+    """A communicating instruction of an entry computation, the items before it as a set of bits, and its events."""
 
     instruction: Instruction
     before: int
@@ -54,26 +54,29 @@ class Item:
 
 @frozen
 class Board:
-    """The items of each device in one scenario; with one program for all, devices begin their items in one order."""
+    """The items of each device in one scenario; devices that run one program start their items in one order."""
 
     items: Mapping[int, tuple[Item, ...]]
     is_common_order: bool
 
 
 def board_of(context: LevelContext, scenarios: Scenarios, scenario: int) -> Board:
-    """The board of a scenario, by its number; raises too_many_states where devices communicate too often."""
+    """The board of a scenario, by its number; raises too_many_states if the devices communicate too often."""
     try:
         traces = scenarios.traces(context, scenarios.enumerated[scenario])
     except TooLongError:
-        refuse("too_many_states", f"the devices communicate in more than {MOST_EVENTS:,} steps, too many for a page",
-               "fewer trips of loops, or fewer calls")  # fmt: skip
+        refuse(
+            "too_many_states",
+            f"the devices communicate in more than {MOST_EVENTS:,} steps, which is too many for a page",
+            "reduce the trip counts of loops, or the number of calls",
+        )
     program = context.program
     items = {device: tuple(_items(program.class_of[device], traces, device)) for device in program.devices}
     return Board(items, program.spmd and len(program.devices) > 1)
 
 
 def _items(each: DeviceClass, traces: Traces, device: int) -> Iterator[Item]:
-    """The items of a device in recorded order, each with the events of the trace that are inside it."""
+    """The items of a device in the recorded order, each with the events of the trace that it contains."""
     before = order_parts(each.module.entry).before
     given = [i for i in each.order(each.module.entry) if i in before]
     number = {instruction: place for place, instruction in enumerate(given)}
@@ -89,20 +92,20 @@ def _items(each: DeviceClass, traces: Traces, device: int) -> Iterator[Item]:
 # ----------------------------------------------------------------------------
 # States of a board
 #
-# Which items each device has begun, where it waits, and which moves there are.
+# The items that each device has started, where it waits, and the possible moves.
 
 MOST_STATES = 3000
 
 Place: TypeAlias = tuple[
     int, int, int
-]  # the items begun, as bits; the item at which the device waits, or -1; its event
+]  # the started items, as bits; the item at which the device waits, or -1; its event
 State: TypeAlias = tuple[Place, ...]
-Move: TypeAlias = tuple[int, int]  # a device, and the item that it begins
+Move: TypeAlias = tuple[int, int]  # a device, and the item that it starts
 
 
 @frozen
 class GameWait:
-    """Where a device waits: the item, what it waits for, and the devices that are to come."""
+    """Where a device waits: the item, the event that it waits for, and the devices that have not arrived."""
 
     device: int
     item: int
@@ -114,8 +117,8 @@ class GameWait:
 class States:
     """All states that moves reach from the first, in the order of their discovery.
 
-    After a move every device goes on as far as it can: which one goes first makes no difference, since an event that is
-    possible stays possible.
+    After a move, every device goes on as far as it can. The order of devices does not matter, since a possible event
+    stays possible.
     """
 
     board: Board
@@ -124,7 +127,7 @@ class States:
     moves: list[dict[Move, int]] = field(factory=list)
 
     def explore(self) -> States:
-        """Find all states; raises too_many_states where there are more than MOST_STATES."""
+        """Find all states; raises too_many_states if there are more than MOST_STATES."""
         start = self._advance_all(tuple((0, -1, 0) for _ in self.board.items))
         known = {self._key(start, ()): 0}
         self.states, self.moves, self.orders = [start], [{}], [()]
@@ -144,7 +147,9 @@ class States:
     def _enter(self, state: State, order: tuple[tuple[int, ...], ...]) -> None:
         if len(self.states) == MOST_STATES:
             refuse(
-                "too_many_states", f"the program has more than {MOST_STATES} states, too many for a page", "fewer ops"
+                "too_many_states",
+                f"the program has more than {MOST_STATES} states, which is too many for a page",
+                "use use a program with fewer ops",
             )
         self.states.append(state)
         self.moves.append({})
@@ -154,7 +159,7 @@ class States:
         return state, order
 
     def _legal_moves(self, state: State, order: tuple[tuple[int, ...], ...]) -> Iterator[Move]:
-        """The items that devices may begin; in a common order a device takes what another has begun at its place."""
+        """Yield the items that devices may start; in a common order, a device follows the devices ahead of it."""
         for (device, items), (begun, at, _) in zip(self.board.items.items(), state, strict=True):
             if at >= 0:
                 continue
@@ -188,7 +193,7 @@ class States:
         return tuple((begun, at, event) for begun, at, event in places)
 
     def _advance(self, place: list[int], item: Item, device: int, done: Mapping[int, Counter[EventKey]]) -> bool:
-        """Advance a device by one event, or end its item; False where it waits."""
+        """Advance a device by one event, or end its item; returns False if the device waits."""
         if place[2] == len(item.events):
             place[1], place[2] = -1, 0
             return True
@@ -217,7 +222,7 @@ class States:
         )
 
     def waits(self, number: int) -> Iterator[GameWait]:
-        """The devices that wait in a state, and for whom."""
+        """Yield the devices that wait in a state, and the devices that they wait for."""
         state = self.states[number]
         done = self._counts(state)
         for (device, items), (_, at, position) in zip(self.board.items.items(), state, strict=True):
@@ -227,7 +232,7 @@ class States:
 
 
 def _missing(event: SimulatedEvent, done: Mapping[int, Counter[EventKey]]) -> Iterator[int]:
-    """The devices whose events are still to come."""
+    """Yield the devices whose events have not happened yet."""
     for device, key, needed in event.needs:
         if device != ALL:
             if done[device][key] < needed:
@@ -240,12 +245,12 @@ def _missing(event: SimulatedEvent, done: Mapping[int, Counter[EventKey]]) -> It
 # ----------------------------------------------------------------------------
 # A level: all states of a program
 #
-# From which of them it can still end, and where it hangs.
+# Which states can still end, and where the program hangs.
 
 
 @frozen
 class Case:
-    """One scenario: its words, its board and its states; `can_end` and `can_hang` for each state."""
+    """One scenario: its words, its board, its states, and for each state whether it can end and whether it can hang."""
 
     words: str
     board: Board
@@ -256,7 +261,7 @@ class Case:
 
 @frozen
 class Level:
-    """A program as a game: its name, and its cases, of which the data decide."""
+    """A program as a game: its name and its cases; the data decide which case happens."""
 
     name: str
     cases: tuple[Case, ...]
@@ -272,7 +277,7 @@ class Level:
         return any(case.can_hang[0] for case in self.cases)
 
     def to_dict(self) -> dict[str, Any]:
-        """What the page reads: names of items, and for each case its states with moves, waits and verdicts."""
+        """The data of the page: names of items, and for each case its states with moves, waits and verdicts."""
         return {"name": self.name, "cases": [_case(case) for case in self.cases]}
 
 
@@ -283,11 +288,11 @@ def level_of(
     send_buffers: float = 0,
     infeed: Mapping[int, int] | None = None,
 ) -> Level:
-    """The level of a program: every order in which its devices may begin what they do, and how each ends.
+    """The level of a program: every order in which its devices may start their instructions, and how each order ends.
 
-    `send_buffers` and `infeed` are those of `xb.check`. With one program for all devices these keep one order.
-    Raises XbuildError: invalid_attribute for a program of a structure that the check refuses, too_many_states for one
-    of more than 3,000 states.
+    `send_buffers` and `infeed` are those of `xb.check`. Devices that run one program keep one order.
+    Raises XbuildError: invalid_attribute for a program whose structure the check refuses, too_many_states for a program
+    with more than 3,000 states.
 
     >>> import xbuild as xb
     >>> total = xb.Module("total", xb.computation(xb.f32[2])(xb.cross_replica_sum), num_replicas=2)
@@ -300,7 +305,9 @@ def level_of(
         context = context_of(asked)
         if isinstance(context, Verdict):
             first = str(context).partition("\n")[0]
-            refuse("invalid_attribute", f"a program that the check refuses cannot be played: {first}")
+            refuse(
+                "invalid_attribute", f"the check refuses the structure of this program, so it cannot be played: {first}"
+            )
         scenarios = Scenarios(context, Decisions(asked.program))
         cases = [
             _explored(board_of(context, scenarios, n), _scenario_text(scenarios, n))
@@ -312,7 +319,7 @@ def level_of(
 def _scenario_numbers(scenarios: Scenarios) -> Sequence[int]:
     if len(scenarios.enumerated) > _MOST_CASES:
         count = len(scenarios.enumerated)
-        refuse("too_many_states", f"the data can decide in {count} ways; a page holds at most {_MOST_CASES}")
+        refuse("too_many_states", f"the data can decide in {count} ways, but a page holds at most {_MOST_CASES}")
     return range(len(scenarios.enumerated))
 
 
@@ -320,7 +327,7 @@ _MOST_CASES = 16
 
 
 def _scenario_text(scenarios: Scenarios, number: int) -> str:
-    """The decisions of the data, in words."""
+    """The decisions that the data make, in words."""
     values = scenarios.enumerated[number]
     return "; ".join(choice.text(value) for choice, value in zip(scenarios.choices, values, strict=True))
 
@@ -333,7 +340,7 @@ def _explored(board: Board, words: str) -> Case:
 
 
 def _reaching(states: States, targets: Iterable[int]) -> tuple[bool, ...]:
-    """For each state whether moves lead from it to one of these."""
+    """For each state, whether moves lead from it to one of the targets."""
     before: list[list[int]] = [[] for _ in states.states]
     for number, moves in enumerate(states.moves):
         for after in moves.values():
@@ -359,7 +366,7 @@ def _case(case: Case) -> dict[str, Any]:
 
 
 def _row(case: Case, number: int, waits: dict[str, int]) -> list[Any]:
-    """A state: [begun, item, words of the wait] for each device, its moves, whether it can end, whether it can hang."""
+    """A state: [started, item, words of the wait] for each device, its moves, and whether it can end and can hang."""
     wait_of = {wait.device: waits.setdefault(_wait_text(wait), len(waits)) for wait in case.states.waits(number)}
     places = [
         [begun, at, wait_of.get(device, -1)]
@@ -370,9 +377,9 @@ def _row(case: Case, number: int, waits: dict[str, int]) -> list[Any]:
 
 
 def _wait_text(wait: GameWait) -> str:
-    """What a device waits for, in words."""
+    """The wait of a device, in words."""
     if wait.event.is_starved:
-        return "waits for an infeed item, but none is left"
+        return "waits for an infeed item, but the infeed is empty"
     whom = _devices(wait.missing)
     site: Site = wait.event.site
     role = wait.event.does[0].name

@@ -16,21 +16,21 @@ from ..core.graph import Instruction
 from .level import Board, Case, Item, Level, States
 
 # ----------------------------------------------------------------------------
-# Repairs that a level offers: one instruction after another by a control edge, and what each of them gives.
+# Repairs that a level offers: control edges between two instructions, and the outcome of each.
 
 MOST_REPAIRS = 12
 
 
 @frozen
 class ShownRepair:
-    """A repair in words, and the board with it."""
+    """A repair in words, and the repaired board."""
 
     words: str
     board: Board
 
 
 def possible_repairs(board: Board) -> Iterator[ShownRepair]:
-    """Every control edge between two items of a device that dependencies leave in either order."""
+    """Yield every control edge between two items of a device that dependencies leave in either order."""
     seen: set[tuple[str, str]] = set()
     for device, items in board.items.items():
         for first, earlier in enumerate(items):
@@ -41,17 +41,17 @@ def possible_repairs(board: Board) -> Iterator[ShownRepair]:
                         seen.add(names)
                         where = "on all devices" if board.is_common_order else f"on device {device}"
                         yield ShownRepair(
-                            f"{where} {names[0]} before {names[1]}", _with_edge(board, device, first, second)
+                            f"{names[0]} before {names[1]} {where}", _with_edge(board, device, first, second)
                         )
 
 
 def _is_before(items: tuple[Item, ...], first: int, second: int) -> bool:
-    """Whether an item comes before another by dependencies; the sets of bits have all items before."""
+    """Whether dependencies put one item before another; the sets of bits include all earlier items."""
     return bool(items[second].before >> first & 1)
 
 
 def _with_edge(board: Board, device: int, first: int, second: int) -> Board:
-    """The board with an item after another on a device, or on all devices of one program."""
+    """The board with an edge between two items on a device, or on all devices if they run one program."""
     changed = [*board.items] if board.is_common_order else [device]
     return evolve(
         board,
@@ -60,7 +60,7 @@ def _with_edge(board: Board, device: int, first: int, second: int) -> Board:
 
 
 def _ordered(items: tuple[Item, ...], first: int, second: int) -> tuple[Item, ...]:
-    """The items with one after another, and so all that come after the one after all that come before the other."""
+    """The items with an edge between two of them, which also orders their predecessors and successors."""
     earlier = items[first].before | 1 << first
     return tuple(
         evolve(item, before=item.before | earlier) if n == second or item.before >> second & 1 else item
@@ -69,14 +69,14 @@ def _ordered(items: tuple[Item, ...], first: int, second: int) -> tuple[Item, ..
 
 
 def repair_outcome(repair: ShownRepair) -> dict[str, Any]:
-    """The repair for the page: its words, whether nothing hangs with it, and else the moves of a shortest hang."""
+    """The repair for the page: its words, whether it prevents every hang, and if not, the moves of a shortest hang."""
     states = States(repair.board).explore()
     path = _to_hang(states)
     return {"words": repair.words, "moves": path, "is_right": path is None}
 
 
 def _to_hang(states: States) -> list[list[int]] | None:
-    """The moves to the nearest state that hangs; None where there is none."""
+    """The moves to the nearest state that hangs; None if no state hangs."""
     came: dict[int, tuple[int, tuple[int, int]]] = {}
     waiting = deque([0])
     while waiting:
@@ -104,7 +104,7 @@ def _moves_to(came: dict[int, tuple[int, tuple[int, int]]], number: int) -> list
 
 @frozen
 class Telling:
-    """What a page tells beside the states: the title, what there is to see, and whether the reader is to repair."""
+    """The texts of a page: its title, what the level shows, and whether the reader repairs the program."""
 
     title: str
     text: str = ""
@@ -112,7 +112,7 @@ class Telling:
 
 
 def level_page(level: Level, telling: Telling | None = None) -> str:
-    """The page of a level as HTML, in one file without a network.
+    """The page of a level as HTML, in one file that needs no network.
 
     >>> import xbuild as xb
     >>> from xbuild.game import level_of
@@ -135,8 +135,8 @@ def level_page(level: Level, telling: Telling | None = None) -> str:
 
 
 def _plain(case: Case) -> str:
-    """What a reader without JavaScript sees of a case: the instructions of each device, and how the case can end."""
-    ends = {(True, False): "Every order finishes.", (True, True): "Some orders finish, others hang.",
+    """The text of a case for readers without JavaScript: the instructions of each device, and how the case can end."""
+    ends = {(True, False): "Every order finishes.", (True, True): "Some orders finish, and others hang.",
             (False, True): "Every order hangs."}[case.can_end[0], case.can_hang[0]]  # fmt: skip
     rows = (
         f"<dt>device {device}</dt>" + "".join(f"<dd>{in_html(_item(item.instruction))}</dd>" for item in items)

@@ -1,4 +1,4 @@
-"""What a level that ships has: its program, its words, its conditions; and the parts that programs are made of."""
+"""Shipped levels: their programs, texts and conditions, and the parts from which the programs are built."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .level import Level, level_of
 from .page import Telling, level_page
 
 # ----------------------------------------------------------------------------
-# What a level that ships has: its program, its words, and under which conditions it is played.
+# A shipped level: its program, its text, and the conditions under which it is played.
 
 
 @frozen
 class ShippedLevel:
-    """A level that ships; its title and text are the docstring of the function that makes its program."""
+    """A shipped level; its title and text are the docstring of the function that makes its program."""
 
     number: int
     make: Callable[[], Module | ModuleGroup]
@@ -30,7 +30,7 @@ class ShippedLevel:
 
     @property
     def name(self) -> str:
-        """The name of the level, as `xbuild play` takes it."""
+        """The name of the level, which `xbuild play` accepts."""
         return self.make.__name__
 
     @property
@@ -43,7 +43,7 @@ class ShippedLevel:
         return title, text
 
     def level(self) -> Level:
-        """The states of the level."""
+        """The level: all states of its program."""
         return level_of(self.make(), name=self.name, send_buffers=self.send_buffers, infeed=self.infeed)
 
     def page(self) -> str:
@@ -58,7 +58,7 @@ LEVELS: dict[str, ShippedLevel] = {}
 def level(
     number: int, *, send_buffers: float = 0, infeed: Mapping[int, int] | None = None, is_repair: bool = False
 ) -> Callable[[Callable[[], Module | ModuleGroup]], Callable[[], Module | ModuleGroup]]:
-    """Enter a function that makes a program as the level of a number."""
+    """Return a decorator that registers a function, which makes a program, as the level of this number."""
 
     def enter(make: Callable[[], Module | ModuleGroup]) -> Callable[[], Module | ModuleGroup]:
         LEVELS[make.__name__] = ShippedLevel(number, make, send_buffers, infeed, is_repair)
@@ -68,23 +68,23 @@ def level(
 
 
 def in_order() -> list[ShippedLevel]:
-    """All levels, in the order in which they are played."""
+    """All levels, by number."""
     return sorted(LEVELS.values(), key=lambda each: each.number)
 
 
 # ----------------------------------------------------------------------------
-# Parts of which the programs of levels are made: a sum over a group, a value sent, a value received.
+# Parts from which the programs of levels are built: a sum over a group, a sent value, a received value.
 
 Body = Callable[[Value], Sequence[Value]]
 
 
 def group(*bodies: Body) -> ModuleGroup:
-    """A program for each device, made of a function of one f32[2]; what the function returns is kept."""
+    """A group of programs, one for each device, each built by a function of one f32[2], whose values it returns."""
     return ModuleGroup([_module(f"device_{number}", body) for number, body in enumerate(bodies)])
 
 
 def one_program(body: Body, devices: int) -> Module:
-    """One program for all devices."""
+    """One program that all devices run."""
     return _module("program", body, devices)
 
 
@@ -95,12 +95,12 @@ def _module(name: str, body: Body, devices: int = 1) -> Module:
 
 
 def total(x: Value, name: str, channel: int, *groups: Sequence[int]) -> Value:
-    """The sum of x over a group of devices, by name."""
+    """The sum of x over a group of devices, as an instruction of this name."""
     return xb.all_reduce(x, xb.add, channel_id=channel, replica_groups=groups, name=name)
 
 
 def sent(x: Value, source: int, target: int, channel: int, after: Sequence[Value] = ()) -> Value:
-    """The token of x sent from one device to another."""
+    """Send x from one device to another; returns the token."""
     token = xb.after_all(*after) if after else xb.create_token(x.builder)
     pairs = [(source, target)]
     begun = xb.send(x, token, channel_id=channel, source_target_pairs=pairs, name=f"send_to_{target}")
@@ -108,7 +108,7 @@ def sent(x: Value, source: int, target: int, channel: int, after: Sequence[Value
 
 
 def received(x: Value, source: int, target: int, channel: int, after: Sequence[Value] = ()) -> tuple[Value, Value]:
-    """The value that one device receives from another, and its token."""
+    """Receive a value from another device; returns the value and the token."""
     token = xb.after_all(*after) if after else xb.create_token(x.builder)
     pairs = [(source, target)]
     posted = xb.recv(token, shape=x.shape, channel_id=channel, source_target_pairs=pairs, name=f"recv_from_{source}")

@@ -40,7 +40,7 @@ function drawDevices() {
   }));
 }
 
-// The moves to the nearest state that hangs, for the words why a state is doomed.
+// The moves to the nearest state that hangs, which explain why a state is doomed.
 function nearestHang(from) {
   const came = new Map([[from, null]]), queue = [from];
   for (const n of queue) {
@@ -64,16 +64,16 @@ function doom() {
   const found = nearestHang(way[way.length - 1]);
   const end = found ? waitsOf(game().states[found[0]]) : "";
   const by = first > 0 ? game().states[way[first - 1]][1].find(m => m[2] === way[first]) : null;
-  return (by ? `This was decided when ${named(by).replace(" starts ", " started ")}. ` : "No order of this program finishes. ") + `It will hang like this: ${end}.`;
+  return (by ? `This was decided when ${named(by).replace(" starts ", " started ")}. ` : "No order of this program finishes. ") + `The program will hang like this: ${end}.`;
 }
 
 function status() {
   const s = state();
   if (claimed) return claimed;
-  if (ended(s)) return [goal === "end" ? "won" : "", "All devices have finished.", goal === "hang" ? "Your goal was a hang: undo, and try another order." : ""];
-  if (hangs(s)) return [goal === "hang" || goal === "repair" ? "won" : "lost", "It hangs: no device can proceed.", `${waitsOf(s)[0].toUpperCase()}${waitsOf(s).slice(1)}.`];
+  if (ended(s)) return [goal === "end" ? "won" : "", "All devices have finished.", goal === "hang" ? "Your goal was a hang. Undo, and try a different order." : ""];
+  if (hangs(s)) return [goal === "hang" || goal === "repair" ? "won" : "lost", "The program hangs: no device can proceed.", `${waitsOf(s)[0].toUpperCase()}${waitsOf(s).slice(1)}.`];
   if (!s[2]) return [goal === "end" ? "lost" : "", "Doomed: every order from here hangs.", doom()];
-  if (!s[3]) return [goal === "hang" ? "lost" : "", "Safe: no order from here hangs.", goal === "hang" && way.length > 1 ? `Since ${lastMove()}, it can only finish. Undo, and try another order.` : ""];
+  if (!s[3]) return [goal === "hang" ? "lost" : "", "Safe: no order from here hangs.", goal === "hang" && way.length > 1 ? `Since ${lastMove().replace(" starts ", " started ")}, the program can only finish. Undo, and try a different order.` : ""];
   return ["", "Undecided: some orders finish, others hang.", "Choose an instruction that is ready."];
 }
 
@@ -94,7 +94,7 @@ function drawTools() {
 function claim() {
   const possible = can(goal);
   claimed = possible
-    ? ["lost", `It can: some order ${goal === "hang" ? "hangs" : "finishes"}.`, "Try to find it."]
+    ? ["lost", `It can: some order ${goal === "hang" ? "hangs" : "finishes"}.`, "Try to find that order."]
     : ["won", `Right: no order ${goal === "hang" ? "hangs" : "finishes"}.`, `The page has tried all ${level.cases.reduce((n, c) => n + c.states.length, 0)} states.`];
   draw();
 }
@@ -121,7 +121,7 @@ function drawCases() {
 function drawRepairs() {
   at("repairs").hidden = goal !== "repair";
   if (goal !== "repair") return;
-  at("repairs").replaceChildren(made("h2", "", "Add one of these edges so that no order hangs:"), ...level.repairs.map((each, n) => {
+  at("repairs").replaceChildren(made("h2", "", "Add an edge that prevents every hang:"), ...level.repairs.map((each, n) => {
     const b = made("button", "", each.words);
     b.type = "button"; b.dataset.repair = n;
     b.onclick = () => repair(each);
@@ -134,7 +134,7 @@ function repair(each) {
   if (each.is_right) claimed = ["won", `Right: with that edge (${each.words}), no order hangs.`, "The page has tried every order of the repaired program."];
   else {
     for (const [d, n] of each.moves) { const m = state()[1].find(m => m[0] === d && m[1] === n); if (!m) break; way.push(m[2]); }
-    claimed = ["lost", `With that edge (${each.words}), it still hangs.`, `${each.moves.map(named).join(", then ")}: ${waitsOf(state())}.`];
+    claimed = ["lost", `With that edge (${each.words}), the program still hangs.`, `${each.moves.map(named).join(", then ")}: ${waitsOf(state())}.`];
   }
   draw();
 }

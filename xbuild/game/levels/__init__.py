@@ -1,4 +1,4 @@
-"""The levels that ship: small programs from one send and one recv to groups that overlap and programs to repair."""
+"""The shipped levels: small programs, from one send and one recv to groups that overlap and programs to repair."""
 
 from ..shipped import ShippedLevel as ShippedLevel
 from ..shipped import in_order as in_order

@@ -14,7 +14,7 @@ BOTH = (0, 1)
 
 
 def _pair(x: Value, name: str, channel: int) -> tuple[Value, Value]:
-    """The start of a sum, and its done."""
+    """Start a sum; returns the start and its done."""
     start = xb.all_reduce_start(x, xb.add, channel_id=channel, replica_groups=[BOTH], name=f"start_{name}")
     return start, xb.all_reduce_done(start, name=f"done_{name}")
 
@@ -27,13 +27,13 @@ def _started(names: Sequence[tuple[str, int]]) -> Body:
 def starts_and_dones() -> ModuleGroup:
     """Starts and dones.
 
-    A start does not wait; its done waits until all members have started. Both sums are in pairs here.
+    A start returns at once; its done waits until all devices of the group have started. Here both sums are such pairs.
     """
     return group(*[_started([("a", 1), ("b", 2)])] * 2)
 
 
 def _done_in_between(first: str, second: str) -> Body:
-    """The second sum starts after the first is done."""
+    """Two sums, of which the second starts after the first is done."""
     channels = {"a": 1, "b": 2}
 
     def body(x: Value) -> Sequence[Value]:
@@ -47,7 +47,7 @@ def _done_in_between(first: str, second: str) -> Body:
 def no_overlap() -> ModuleGroup:
     """Pairs that do not overlap.
 
-    On both devices the second pair starts after the first is done; the devices have them in different orders.
+    On both devices, the second pair starts after the first is done. The devices have the pairs in different orders.
     """
     return group(_done_in_between("a", "b"), _done_in_between("b", "a"))
 
@@ -56,7 +56,8 @@ def no_overlap() -> ModuleGroup:
 def a_pair_and_a_sum() -> ModuleGroup:
     """A pair on one side.
 
-    Device 0 starts the sum and takes its result later; device 1 sums at once. Each sends or receives in between.
+    Device 0 starts the sum and takes its result later; device 1 sums at once. Device 0 also sends a value to
+    device 1.
     """
 
     def first(x: Value) -> Sequence[Value]:
@@ -72,7 +73,7 @@ def a_pair_and_a_sum() -> ModuleGroup:
 def tokens() -> ModuleGroup:
     """Tokens.
 
-    On device 0 a token puts the two sends in order; on device 1 a token puts the two recvs in the other order.
+    On device 0, a token orders the two sends; on device 1, a token orders the two recvs in the opposite order.
     """
 
     def first(x: Value) -> Sequence[Value]:
@@ -89,7 +90,7 @@ def tokens() -> ModuleGroup:
 def tokens_with_a_buffer() -> ModuleGroup:
     """Tokens, with a buffer.
 
-    The same programs on a machine that holds one value of each channel.
+    The machine has a buffer for one value of each channel, and the programs are those of level 14.
     """
     return tokens()  # type: ignore[return-value]
 
@@ -98,7 +99,7 @@ def tokens_with_a_buffer() -> ModuleGroup:
 def a_sum_between_transfers() -> ModuleGroup:
     """A sum between transfers.
 
-    Three devices: the sum of all, and a value that goes from device 0 to 1 to 2.
+    Three devices sum, and a value goes from device 0 to device 1, then to device 2.
     """
     every = (0, 1, 2)
 

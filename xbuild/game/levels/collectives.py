@@ -14,7 +14,7 @@ ALL = (0, 1, 2)
 def one_sum() -> ModuleGroup:
     """One sum.
 
-    A collective goes on when every member of its group has come.
+    A collective completes when every device of its group has reached it.
     """
     return group(*[lambda x: [total(x, "sum", 1, BOTH)]] * 2)
 
@@ -23,7 +23,7 @@ def one_sum() -> ModuleGroup:
 def two_sums() -> ModuleGroup:
     """Two sums.
 
-    Two sums that do not depend on each other: each device may begin with either.
+    The two sums do not depend on each other, so each device may start either of them first.
     """
     return group(*[lambda x: [total(x, "sum_a", 1, BOTH), total(x, "sum_b", 2, BOTH)]] * 2)
 
@@ -32,7 +32,8 @@ def two_sums() -> ModuleGroup:
 def two_sums_of_one_program() -> Module:
     """Two sums of one program.
 
-    The same sums, but both devices run one program, in one order: what device 0 begins first, device 1 does, too.
+    The sums are those of level 3, but both devices run one program in one order: the sum that one device starts first,
+    the other device starts first, too.
     """
     return one_program(lambda x: [total(x, "sum_a", 1, BOTH), total(x, "sum_b", 2, BOTH)], 2)
 
@@ -41,7 +42,7 @@ def two_sums_of_one_program() -> Module:
 def three_devices() -> ModuleGroup:
     """Two sums of three devices.
 
-    It is enough that one device differs.
+    One device with a different order is enough for a hang.
     """
     return group(*[lambda x: [total(x, "sum_a", 1, ALL), total(x, "sum_b", 2, ALL)]] * 3)
 
@@ -50,12 +51,12 @@ def three_devices() -> ModuleGroup:
 def groups_that_overlap() -> ModuleGroup:
     """Groups that overlap.
 
-    Each sum is over two neighbours, and each device is in two of the groups.
+    Each sum is over two neighbors, and each device belongs to two of the groups.
     """
     pairs = (0, 1), (1, 2), (2, 0)
 
     def of(x: Value, number: int) -> Value:
-        """The sum of a pair; the device outside of it is a group of its own."""
+        """The sum over a pair of devices; the third device is a group of its own."""
         return total(x, f"sum_{number}", 1 + number, pairs[number], [each for each in ALL if each not in pairs[number]])
 
     def body(first: int, second: int) -> Body:
@@ -68,7 +69,7 @@ def groups_that_overlap() -> ModuleGroup:
 def a_chain_of_sums() -> ModuleGroup:
     """A chain of sums.
 
-    Device 0 needs the first sum for the second; device 1 does not.
+    Device 0 needs the result of sum_a for sum_b; device 1 does not.
     """
     return group(
         lambda x: [total(total(x, "sum_a", 1, BOTH), "sum_b", 2, BOTH)],
@@ -80,7 +81,7 @@ def a_chain_of_sums() -> ModuleGroup:
 def a_sum_and_a_send() -> ModuleGroup:
     """A sum and a send.
 
-    Two kinds of waiting on the same two devices.
+    The same two devices wait for each other in a sum and in a transfer.
     """
     return group(
         lambda x: [total(x, "sum", 1, BOTH), sent(x, 0, 1, 2)],
@@ -92,7 +93,7 @@ def a_sum_and_a_send() -> ModuleGroup:
 def crossed_chains() -> ModuleGroup:
     """Crossed chains.
 
-    Both devices need one sum for the other, and not the same one.
+    Each device needs the result of one sum for the other sum: device 0 starts with sum_a, device 1 with sum_b.
     """
     return group(
         lambda x: [total(total(x, "sum_a", 1, BOTH), "sum_b", 2, BOTH)],

@@ -1,4 +1,4 @@
-"""Levels in which loops, branches or the host decide."""
+"""Levels in which loops, branches or the host decide who waits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BOTH = (0, 1)
 
 
 def _loop(x: Value, trips: int) -> Value:
-    """x summed over both devices as often as the loop has trips."""
+    """x, summed over both devices once in each trip of a loop."""
     state = xb.tuple_(xb.constant(x.builder, 0, xb.s32), x)
     found = xb.while_(
         state,
@@ -29,7 +29,7 @@ def _loop(x: Value, trips: int) -> Value:
 def unequal_loops() -> ModuleGroup:
     """Unequal loops.
 
-    Device 0 sums twice, device 1 three times. With whom does the third sum meet?
+    Device 0 sums twice, and device 1 three times. Who takes part in the third sum?
     """
     return group(lambda x: [_loop(x, 2)], lambda x: [_loop(x, 3)])
 
@@ -38,7 +38,7 @@ def unequal_loops() -> ModuleGroup:
 def one_device_skips() -> Module:
     """One device skips.
 
-    One program for both devices: the sum stands in a branch that replica 0 alone takes.
+    Both devices run one program. The sum is in a branch that only replica 0 takes.
     """
 
     def body(x: Value) -> Sequence[Value]:
@@ -57,16 +57,16 @@ def _if_positive(x: Value) -> Value:
 def the_data_decide() -> Module:
     """The data decide.
 
-    Each device sums where its own values are positive. Choose the data, then move.
+    Each device takes part in the sum if the total of its own values is positive. Choose the data, then move.
     """
     return one_program(lambda x: [_if_positive(x)], 2)
 
 
 @level(24)
 def asked_together() -> Module:
-    """Asked together.
+    """Decided together.
 
-    The same, but the devices decide by a sum of theirs: all of them come to one answer.
+    The program is that of level 23, but a sum over both devices decides, so both take the same branch.
     """
 
     def body(x: Value) -> Sequence[Value]:
@@ -91,6 +91,6 @@ def _fed(trips: int) -> Body:
 def a_short_infeed() -> ModuleGroup:
     """A short infeed.
 
-    Each device takes two items of its infeed before the sum. The host has two for device 0, and one for device 1.
+    Each device takes two items of its infeed before the sum. The host has two items for device 0 and one for device 1.
     """
     return group(_fed(2), _fed(2))

@@ -1,4 +1,4 @@
-"""Levels in which one control edge keeps every order from hanging."""
+"""Levels in which one control edge prevents every hang."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ BOTH = (0, 1)
 def repair_two_sums() -> ModuleGroup:
     """Repair: two sums.
 
-    Device 0 sums a and then b. Device 1 may begin with either. Make it hang; then find the edge that forbids it.
+    Device 0 starts sum_a, then sum_b. Device 1 may start either first. Make the program hang; then find an edge that
+    prevents every hang.
     """
     return group(
         lambda x: [total(total(x, "sum_a", 1, BOTH), "sum_b", 2, BOTH)],
@@ -29,7 +30,8 @@ def repair_two_sums() -> ModuleGroup:
 def repair_the_swap() -> ModuleGroup:
     """Repair: the swap.
 
-    Two devices swap values; each takes what it received after its send. One edge on one device is enough.
+    Two devices swap values, and each reads the value that it received only after its send. One edge on one device is
+    enough.
     """
 
     def body(device: int) -> Body:
@@ -53,7 +55,7 @@ def repair_the_swap() -> ModuleGroup:
 def repair_the_sum_and_the_send() -> ModuleGroup:
     """Repair: a sum and a send.
 
-    Device 0 sends first and sums then. Which order on device 1 is right?
+    Device 0 sends, then sums. Which order on device 1 prevents every hang?
     """
 
     def first(x: Value) -> Sequence[Value]:

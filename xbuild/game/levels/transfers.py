@@ -13,7 +13,8 @@ from ..shipped import Body, group, level, received, sent
 def one_send_one_recv() -> ModuleGroup:
     """One send and one recv.
 
-    Device 0 sends to device 1. A send waits until its receiver has posted the buffer: that is what recv does, at once.
+    Device 0 sends to device 1. A send waits until its receiver has posted a buffer. A recv posts the buffer and returns
+    at once.
     """
     return group(lambda x: [sent(x, 0, 1, 1)], lambda x: [*received(x, 0, 1, 1)])
 
@@ -27,7 +28,7 @@ def _swap(device: int) -> Body:
 def swap() -> ModuleGroup:
     """Two devices swap.
 
-    Each device sends a value to the other and receives one. Nothing says which of the two comes first.
+    Each device sends a value to the other device and receives one. The program does not say which comes first.
     """
     return group(_swap(0), _swap(1))
 
@@ -45,7 +46,7 @@ def _send_first(device: int) -> Body:
 def both_send_first() -> ModuleGroup:
     """Both send first.
 
-    The same, but on both devices the recv takes the token of the send: it comes after it.
+    The devices swap values, but on both devices the recv takes the token of the send, so it follows the send.
     """
     return group(_send_first(0), _send_first(1))
 
@@ -54,7 +55,8 @@ def both_send_first() -> ModuleGroup:
 def both_send_first_with_a_buffer() -> ModuleGroup:
     """Both send first, with a buffer.
 
-    The same program on a machine on which one send of each channel goes on before its receiver is there.
+    The program is that of level 10, but the machine has a buffer for one message of each channel. A send into the
+    buffer completes before its recv is posted.
     """
     return group(_send_first(0), _send_first(1))
 
@@ -71,7 +73,8 @@ def _passed(device: int, devices: int) -> Body:
 def ring_of_three() -> ModuleGroup:
     """A ring of three.
 
-    Each device sends to the next and receives from the one before. How many of them have to begin wrongly?
+    Each device sends to the next device and receives from the previous one. How many devices must start with the wrong
+    move?
     """
     return group(*[_passed(device, 3) for device in range(3)])
 
@@ -80,7 +83,7 @@ def ring_of_three() -> ModuleGroup:
 def pipeline() -> ModuleGroup:
     """A pipeline of two stages.
 
-    Stage 0 sends two values on; stage 1 sends the first result back before it takes the second value.
+    Stage 0 sends two values to stage 1. Stage 1 sends the first result back before it receives the second value.
     """
 
     def first(x: Value) -> Sequence[Value]:
