@@ -31,14 +31,14 @@ after = xb.parse_hlo(
 print(after)
 ask("The program computes (2x - 3) / 2 in s32. What does the text BEFORE return for x = [5, 4]?", ..., before, [5, 4],
     of=lambda out: out[0])  # fmt: skip
-ask("What does the rewritten text return for x = [5, 4]?", ..., after, [5, 4], of=lambda out: out[0])
+ask("For x = [5, 4], what does the rewritten text return?", ..., after, [5, 4], of=lambda out: out[0])
 
 # %% [markdown] rule
 # Both texts return 3, 2, which is 7/2 and 5/2 rounded toward zero. One input on which they agree proves little.
 
 # %%
-ask("What does BEFORE return for x = [5, 0]?", ..., before, [5, 0], of=lambda out: out[0])
-ask("What does the rewritten text return for x = [5, 0]?", ..., after, [5, 0], of=lambda out: out[0])
+ask("For x = [5, 0], what does BEFORE return?", ..., before, [5, 0], of=lambda out: out[0])
+ask("For x = [5, 0], what does the rewritten text return?", ..., after, [5, 0], of=lambda out: out[0])
 
 # %% [markdown] rule
 # BEFORE returns 3, -1, and the rewritten text returns 3, -2. From x = 0 the program computes -3/2, which is -1, because

@@ -26,7 +26,7 @@ def test_a_part_of_one_choice_is_that_choice(guess: str, choice: str) -> None:
 @pytest.mark.parametrize("guess", ["it", "waits", "han", "e", "3", "", "hangs it"])
 def test_what_is_no_choice_or_several_is_told(guess: str) -> None:
     assert not any(is_right(guess, each, CHOICES) for each in CHOICES)
-    assert mismatch(guess, CHOICES[0], CHOICES) == "expected exactly one of the choices a to d"
+    assert mismatch(guess, CHOICES[0], CHOICES) == "expected one of the choices a to d"
 
 
 REASONS = [

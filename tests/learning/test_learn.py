@@ -56,7 +56,7 @@ def test_the_question_comes_before_its_answer() -> None:
     found = xbuild("learn", 8, input="")
     assert "? [1, 2, 3] is padded" in found.stdout
     assert "0, 1, 2, 3, 0, 0" not in found.stdout
-    assert "lesson ended; nothing to save" in found.stdout
+    assert "lesson ended; there are no answers to save" in found.stdout
     assert "lesson ended; 1 right answer saved" in xbuild("learn", 8, input=lines(RIGHT[0])).stdout
     assert "lesson ended; 2 right answers saved" in xbuild("learn", 8, input=lines(*RIGHT[:2])).stdout
 
@@ -114,7 +114,7 @@ def test_a_notebook_is_written_and_graded() -> None:
 
 @pytest.mark.parametrize("number", [8, 12])
 def test_a_page_is_one_file_that_needs_no_network(number: int) -> None:
-    assert xbuild("learn", number, "--page", "-o", "page.html").stdout == "wrote page.html: a page, for any browser\n"
+    assert xbuild("learn", number, "--page", "-o", "page.html").stdout == "wrote page.html: a page for any browser\n"
     text = Path("page.html").read_text()
     assert text.startswith("<!doctype html>")
     assert not re.findall(r"(?:src|href)=[\"']?(?:https?:)?//", text)
@@ -139,12 +139,12 @@ def test_a_file_that_cannot_be_judged_is_told(text: str, words: str) -> None:
 
 
 USES = [
-    (["learn", "99"], "there is no lesson 99: choose from 1 to 24"),
+    (["learn", "99"], "lesson 99 does not exist: choose from 1 to 24"),
     (["learn", "--page"], "--page needs a number"),
     (["learn", "8", "--page", "--notebook"], "exclude each other"),
     (["learn", "8", "--copy", "."], "omit the number"),
     (["learn", "8", "-o", "x"], "no effect without --notebook or --page"),
-    (["puzzle", "99"], "there is no puzzle 99: choose from 1 to 20"),
+    (["puzzle", "99"], "puzzle 99 does not exist: choose from 1 to 20"),
     (["puzzle", "--solution"], "--solution needs a number"),
 ]
 
@@ -162,7 +162,7 @@ def test_progress_that_cannot_be_read_or_kept_is_told(folder: Path) -> None:
     found = xbuild("learn", 8, input=lines(*RIGHT))
     assert "4 of 4 right" in found.stdout
     assert "Not a directory" in found.stderr
-    assert "your progress is not saved" in found.stderr
+    assert "your progress was not saved" in found.stderr
     assert "set aside" not in found.stderr
 
 
@@ -174,23 +174,23 @@ def _score(figure: str) -> Callable[[Path], object]:
     return _text(f'{{"lessons":{{}},"puzzles":{{"one_hot":{{"steps":{figure}}}}}}}')
 
 
-_NO_SCORE = "'one_hot' in its puzzles has no score of integers"
+_NO_SCORE = "'one_hot' in its puzzles is not a score of integers"
 TAMPERED: dict[str, tuple[Callable[[Path], object], str]] = {
     "infinity": (_score("1e999"), _NO_SCORE),
     "below zero": (_score("-1"), _NO_SCORE),
     "huge": (_score(f"1{'0' * 4000}"), _NO_SCORE),
-    "too many digits": (_score(f"1{'0' * 9000}"), "it is not JSON"),
+    "too many digits": (_score(f"1{'0' * 9000}"), "the file is not JSON"),
     "flag": (_score("true"), _NO_SCORE),
-    "no list": (_text('{"lessons":{"pad":"abc"},"puzzles":{}}'), "'pad' in its lessons has no list of questions"),
-    "a list": (_text("[1]"), "it has no object 'lessons'"),
-    "cut": (_text("[1"), "it is not JSON"),
-    "deep": (_text("[" * 200_000), "it is not JSON"),
+    "no list": (_text('{"lessons":{"pad":"abc"},"puzzles":{}}'), "'pad' in its lessons is not a list of questions"),
+    "a list": (_text("[1]"), "the file has no object named 'lessons'"),
+    "cut": (_text("[1"), "the file is not JSON"),
+    "deep": (_text("[" * 200_000), "the file is not JSON"),
     "half a pair": (_text('{"lessons":{"pad":["\\ud800"]},"puzzles":{}}'), "some of its text is not Unicode"),
-    "large": (_text(" " * (progress.MOST_BYTES + 1)), "it has more than 1,048,576 bytes"),
-    "a pipe": (os.mkfifo, "it is a pipe"),
-    "a folder": (Path.mkdir, "it is a folder"),
-    "a link": (lambda path: path.symlink_to("/etc/hostname"), "it is a link"),
-    "a link to nothing": (lambda path: path.symlink_to("/tmp/no/such"), "it is a link"),
+    "large": (_text(" " * (progress.MOST_BYTES + 1)), "the file has more than 1,048,576 bytes"),
+    "a pipe": (os.mkfifo, "expected a regular file, got a pipe"),
+    "a folder": (Path.mkdir, "expected a regular file, got a folder"),
+    "a link": (lambda path: path.symlink_to("/etc/hostname"), "expected a regular file, got a link"),
+    "a link to nothing": (lambda path: path.symlink_to("/tmp/no/such"), "expected a regular file, got a link"),
 }  # fmt: skip
 
 
@@ -203,7 +203,7 @@ def test_what_is_no_progress_is_told_and_set_aside(how: str, folder: Path) -> No
     found = xbuild("puzzle")
     assert found.exit_code == 0
     assert words in found.stderr
-    assert found.stderr.endswith("it was renamed to progress.json.1\n")
+    assert found.stderr.endswith("xbuild renamed the file to progress.json.1\n")
     assert "set aside" not in xbuild("puzzle").stderr
     progress.read_progress().solve("outer_sum", {"flops": 3})
     assert kept(folder)["puzzles"] == {"outer_sum": {"flops": 3}}
@@ -215,7 +215,7 @@ def test_progress_that_is_tampered_with_meanwhile_is_set_aside(folder: Path) -> 
     found.solve("outer_sum", {"flops": 3})
     found.file.write_text('{"lessons":{}}')
     found.solve("one_hot", {"flops": 1})
-    assert "it has no object 'puzzles'; it was renamed to progress.json.1" in found.trouble
+    assert "the file has no object named 'puzzles'; xbuild renamed the file to progress.json.1" in found.trouble
     assert kept(folder)["puzzles"] == {"outer_sum": {"flops": 3}, "one_hot": {"flops": 1}}
 
 
@@ -225,7 +225,7 @@ def test_a_lock_that_is_no_file_is_told(make: Callable[[Path], object], folder: 
     found.file.parent.mkdir(parents=True)
     make(found.file.with_suffix(".lock"))
     found.solve("outer_sum", {"flops": 3})
-    assert "your progress is not saved" in found.trouble
+    assert "your progress was not saved" in found.trouble
     assert not (found.file.parent / "victim").exists()
 
 
@@ -241,7 +241,7 @@ def test_a_learners_file_that_is_a_pipe_is_told() -> None:
 def test_a_file_that_cannot_be_written_is_named(arguments: list[object], folder: Path) -> None:
     target = folder / "nowhere" / "out"
     found = xbuild(*arguments, target)
-    assert (found.exit_code, found.stderr) == (1, f"Error: {target} cannot be written: No such file or directory\n")
+    assert (found.exit_code, found.stderr) == (1, f"Error: cannot write {target}: No such file or directory\n")
 
 
 def test_the_data_folder_follows_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +263,7 @@ def test_puzzles_are_listed_shown_and_judged(folder: Path) -> None:
     stub = Path("puzzles") / "01_outer_sum.py"
     failed = xbuild("puzzle", 1, "--check", stub)
     assert (failed.exit_code, failed.stdout) == (1, "")
-    assert failed.stderr.startswith("not yet: ")
+    assert failed.stderr.startswith("not solved yet: ")
     stub.write_text(shelf.solution_of(1).read_text())
     solved = xbuild("puzzle", 1, "--check", stub)
     assert (solved.exit_code, solved.stdout) == (0, "solved: 12 FLOPs (the best known)\n")
@@ -273,7 +273,7 @@ def test_puzzles_are_listed_shown_and_judged(folder: Path) -> None:
 
 def test_a_file_without_a_solution_is_told() -> None:
     Path("attempt.py").write_text("x = 1\n")
-    assert usage(xbuild("puzzle", 1, "--check", "attempt.py")) == "attempt.py has no function `solution`"
+    assert usage(xbuild("puzzle", 1, "--check", "attempt.py")) == "attempt.py does not define a function `solution`"
 
 
 def test_a_solved_puzzle_without_figures_is_listed() -> None:

@@ -1,4 +1,4 @@
-"""Lessons and puzzles: questions answered before a program runs, programs to write, and how both are graded."""
+"""Lessons and puzzles: questions to answer before a program runs, programs to write, and their grades."""
 
 from __future__ import annotations
 

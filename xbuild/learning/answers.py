@@ -1,4 +1,4 @@
-"""Answers of learners: read from a line or a Python value, and compared with what a program computed."""
+"""Answers of learners: read from a line or a Python value, and compared with the result of a program."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ZERO = frozenset({"none", "nothing", "zero"})
 _SHAPE = re.compile(r"[a-z]\w*\[([\d,]*)\]")
 _NEGATIONS = frozenset({"not", "no", "never", "none", "nothing", "neither"})
 CLOSE = 1e-3
-"""The relative error that an answer may have if the number is not an integer: 0.333 is right for a third."""
+"""The relative error that an answer may have if the number is not an integer: 0.333 is right for 1/3."""
 
 
 def is_right(guess: Any, truth: Any, choices: Sequence[str] = ()) -> bool:
-    """Whether a guess, typed or a Python value, is right; for a shape, its extents are enough.
+    """Whether a guess, a typed line or a Python value, is right; for a shape, its extents are enough.
 
     >>> is_right("1 2", [[1], [2]]), is_right("a", "ok", ["ok", "deadlock"]), is_right("none", 0)
     (True, True, True)
@@ -58,7 +58,7 @@ def answer_text(value: Any) -> str:
 
 
 def numbers(value: Any) -> list[float] | None:
-    """All numbers of a value in order, without its nesting; None if some part is not a number."""
+    """All numbers of a value in order, without its nesting; None if a part is not a number."""
     if isinstance(value, list | tuple):
         parts = [numbers(part) for part in value]
         return None if any(part is None for part in parts) else [number for part in parts for number in part or ()]
@@ -69,7 +69,7 @@ def numbers(value: Any) -> list[float] | None:
 
 
 def _read_numbers(text: str) -> list[float] | None:
-    """The numbers of a typed line; None if it contains anything else."""
+    """The numbers of a typed line; None if the line contains anything else."""
     read: list[float] = []
     for word in filter(None, _FILLING.split(text.strip())):
         if word.lower() in _YES:
@@ -94,13 +94,13 @@ def _is_close(guess: float, expected: float) -> bool:
 
 
 def _extents(text: str) -> list[float] | None:
-    """The extents of an array's shape; None for other text."""
+    """The extents of the shape of an array; None for other text."""
     match = _SHAPE.fullmatch(text)
     return [float(extent) for extent in match[1].split(",") if extent] if match else None
 
 
 def _guessed_numbers(guess: Any) -> list[float] | None:
-    """The numbers of a guess; None if it has none, or anything else."""
+    """The numbers of a guess; None if it has no numbers, or contains anything else."""
     return (_read_numbers(guess) if isinstance(guess, str) else numbers(guess)) or None
 
 
@@ -109,7 +109,7 @@ def _normalize(text: Any) -> str:
 
 
 def _match_choice(guess: Any, choices: Sequence[str]) -> str:
-    """The choice that a guess names by its letter, its text, or a part that only one choice has; "" for none."""
+    """The choice that a guess names by letter, text, or a part that only one choice has; "" if no choice matches."""
     word = _normalize(guess)
     letters = {chr(ord("a") + number): choice for number, choice in enumerate(choices)}
     named = _normalize(letters.get(word.rstrip(")"), word))
@@ -124,20 +124,20 @@ def _words(text: Any) -> list[str]:
 
 
 def _is_part(words: list[str], choice: list[str]) -> bool:
-    """Whether words occur in a row in a choice, and do not omit a word that negates it."""
+    """Whether words occur consecutively in a choice and do not omit a word that negates it."""
     occurs = any(choice[n : n + len(words)] == words for n in range(len(choice)))
     return bool(words) and occurs and _NEGATIONS & {*choice} <= {*words}
 
 
 def mismatch(guess: Any, truth: Any, choices: Sequence[str] = ()) -> str:
-    """Why a guess has the wrong kind or number of answers; "" if it has the right one.
+    """Why a guess has the wrong kind or number of answers; "" if both are right.
 
     >>> mismatch("10", [10, 10, 10, 10]), mismatch("ten", 10), mismatch("9", 10)
     ('expected 4 numbers, got 1', 'expected a number, got a word', '')
     """
     if choices:
         last = chr(ord("a") + len(choices) - 1)
-        return "" if _match_choice(guess, choices) else f"expected exactly one of the choices a to {last}"
+        return "" if _match_choice(guess, choices) else f"expected one of the choices a to {last}"
     guessed, expected = _read_numbers(guess) if isinstance(guess, str) else numbers(guess), numbers(truth)
     if isinstance(truth, str) or expected is None:
         is_shape = isinstance(truth, str) and _extents(truth) is not None

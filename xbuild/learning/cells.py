@@ -1,4 +1,4 @@
-"""Files in percent format: their cells of prose and code, run one after another or written as a notebook."""
+"""Files in percent format: their cells of prose and code, which run one after another or become a notebook."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _CLAIMS = frozenset({"about_xbuild", "chosen", "hangs_on_xla", "on_jax", "on_sta
 
 @frozen
 class Cell:
-    """A cell: `prose`, a `rule` (to read after the question before it), `notes` for a speaker, or `code`.
+    """A cell: `prose`, a `rule` to read after the preceding question, `notes` for a speaker, or `code`.
 
-    `line` is the number of its first line in the file.
+    `line` is the number of the cell's first line in the file.
     """
 
     kind: Literal["prose", "rule", "notes", "code"]
@@ -38,22 +38,22 @@ class Cell:
 
     @property
     def questions(self) -> int:
-        """How often the code calls `ask`."""
+        """The number of calls of `ask` in the code."""
         return self.kind == "code" and sum(_call_statement(node) == "ask" for node in ast.parse(self.text).body)
 
     def run(self, file: str, space: dict[str, Any]) -> None:
-        """Run the code in a namespace; line numbers in messages are those of the file."""
+        """Run the code in a namespace; messages have the line numbers of the file."""
         exec(compile("\n" * (self.line - 1) + self.text, file, "exec"), space)
 
 
 def _without_gaps(lines: list[str]) -> str:
-    """Join lines, with at most one empty line between two others."""
+    """Join lines, and reduce several empty lines to one."""
     joined = [line for number, line in enumerate(lines) if line.strip() or (number and lines[number - 1].strip())]
     return "\n".join(joined).strip("\n")
 
 
 def _directs_lesson(node: ast.stmt) -> bool:
-    """Whether a statement directs the lesson (it asks, shows, or states a claim) and is not part of its program."""
+    """Whether a statement asks, shows or states a claim, and so is not part of the program of the lesson."""
     if isinstance(node, ast.ImportFrom):
         return node.module == "xbuild.learning"
     last = node.body[-1] if isinstance(node, ast.FunctionDef) else node
@@ -63,12 +63,12 @@ def _directs_lesson(node: ast.stmt) -> bool:
 
 
 def _call_statement(node: ast.stmt) -> str:
-    """The name of the function that a statement calls, if the statement is only a call."""
+    """The name of the function that a statement calls; "" if the statement is more than a call."""
     return _called_function(node.value) if isinstance(node, ast.Expr) else ""
 
 
 def _called_function(node: ast.expr) -> str:
-    """The name of the function that an expression calls."""
+    """The name of the function that an expression calls; "" if it is not a call of a named function."""
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
 
 
@@ -109,7 +109,7 @@ def title_of(cells: list[Cell]) -> str:
 
 
 def play(path: Path, cells: list[Cell], before: Callable[[Cell], None]) -> dict[str, Any]:
-    """Run all cells in one namespace, which is returned; calls `before` with each cell before it runs."""
+    """Run all cells in one namespace and return it; call `before` with each cell before it runs."""
     space: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
     for cell in cells:
         before(cell)
@@ -119,7 +119,7 @@ def play(path: Path, cells: list[Cell], before: Callable[[Cell], None]) -> dict[
 
 
 def notebook(cells: list[Cell]) -> str:
-    """The cells as a Jupyter notebook, without a speaker's notes; rules stay folded until the reader opens them."""
+    """The cells as a Jupyter notebook without speaker's notes; rules stay folded until the reader opens them."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     facts = {"kernelspec": kernel, "language_info": {"name": "python"}}
     book = {"cells": [*_notebook_cells(cells)], "metadata": facts, "nbformat": 4, "nbformat_minor": 5}
@@ -139,11 +139,11 @@ def _notebook_cells(cells: list[Cell]) -> Iterator[dict[str, Any]]:
 
 
 _MOST_BYTES = 1 << 26
-"""The size of the largest file of a learner that is read; a notebook includes its pictures."""
+"""The size of the largest learner's file that is read; a notebook includes its pictures."""
 
 
 def read_cells_text(path: Path) -> str:
-    """The text of a file in percent format; for a notebook, its code cells in that format."""
+    """The text of a file in percent format; a notebook's code cells are converted to that format."""
     text = read_text(path, _MOST_BYTES).decode("utf-8")
     if path.suffix != ".ipynb":
         return text

@@ -1,4 +1,4 @@
-"""The parts of lessons: `ask`, a question answered before its program runs; `show`, a picture; and who decides.
+"""The parts of lessons: `ask`, a question to answer before its program runs; `show`, a picture; and claims.
 
 Sections:
 
@@ -31,24 +31,24 @@ from .answers import answer_text, is_right, mismatch
 # Claims: who decides an answer
 
 ACCEPTED, REFUSED = "accepted", "refused"
-"""The two possible answers to the question whether HLO text is accepted."""
+"""The two answers to the question whether xbuild accepts HLO text."""
 
 Engine: TypeAlias = Literal["xla", "stablehlo", "hang", "jax", "choice", "xbuild"]
-"""Who decides an answer: an engine that agrees, a choice that the documents leave open, or xbuild itself."""
+"""Who decides an answer: an engine that agrees, a choice that the documentation leaves open, or xbuild itself."""
 
 _SENTENCES = {
     "xla": "XLA:CPU agrees.",
     "stablehlo": "StableHLO's reference interpreter agrees.",
-    "hang": "XLA:CPU waits for devices that never arrive, and then aborts its process.",
+    "hang": "XLA:CPU waits for devices that never arrive, then aborts its process.",
     "jax": "JAX agrees.",
-    "choice": "The documents leave this open; we chose {}.",
+    "choice": "The documentation leaves this open; xbuild chose {}.",
     "xbuild": "{}.",
 }
 
 
 @frozen
 class Claim:
-    """Who decides an answer; `program` and `inputs` (a row of arguments for each device) are what an engine runs.
+    """Who decides an answer; an engine runs `program` on `inputs`, a row of arguments for each device.
 
     If the program is HLO text, the claim is that the engine accepts or refuses the text as xbuild does.
     """
@@ -61,7 +61,7 @@ class Claim:
     def __str__(self) -> str:
         sentence = _SENTENCES[self.engine].format(self.words)
         if isinstance(self.program, str):
-            return f"XLA:CPU {'accepts' if outcome_of(self.program) == ACCEPTED else 'refuses'} it, too."
+            return f"XLA:CPU {'accepts' if outcome_of(self.program) == ACCEPTED else 'refuses'} the program too."
         return f"{sentence} XLA:CPU agrees." if self.engine == "choice" and self.program is not None else sentence
 
     @property
@@ -71,7 +71,7 @@ class Claim:
 
 
 def on_xla(program: Computation | Module | ModuleGroup | str, *inputs: Any) -> Claim:
-    """The claim that XLA:CPU agrees on these inputs: arguments of a computation, or a row for each device."""
+    """The claim that XLA:CPU agrees on these inputs: the arguments of a computation, or a row for each device."""
     return _engine_claim("xla", program, inputs)
 
 
@@ -81,7 +81,7 @@ def on_stablehlo(program: Computation | Module | ModuleGroup | str, *inputs: Any
 
 
 def on_jax() -> Claim:
-    """The claim that JAX agrees, for what is decided before there is an XLA program."""
+    """The claim that JAX agrees, for answers that JAX decides before it makes an XLA program."""
     return Claim("jax")
 
 
@@ -91,12 +91,12 @@ def hangs_on_xla(program: Module, *inputs: Any) -> Claim:
 
 
 def chosen(words: str, program: Computation | Module | ModuleGroup | None = None, *inputs: Any) -> Claim:
-    """The statement that the documents leave the answer open, and what xbuild chose (and XLA:CPU, for a program)."""
+    """The statement that the documentation leaves the answer open: what xbuild and, for a program, XLA:CPU chose."""
     return Claim("choice", words) if program is None else _engine_claim("choice", program, inputs, words)
 
 
 def about_xbuild(words: str) -> Claim:
-    """The statement that the answer is about xbuild itself, such as what it counts or prints."""
+    """The statement that the answer is about xbuild itself, such as a number that it counts or text that it prints."""
     return Claim("xbuild", words.rstrip("."))
 
 
@@ -107,7 +107,7 @@ def _engine_claim(engine: Engine, program: Any, inputs: tuple[Any, ...], words: 
 
 
 def outcome_of(text: str) -> str:
-    """Whether HLO text is accepted."""
+    """Whether xbuild accepts HLO text: ACCEPTED or REFUSED."""
     try:
         parse_hlo(text)
     except XbuildError:
@@ -138,12 +138,12 @@ def rows_of(program: Computation | Module | ModuleGroup, inputs: tuple[Any, ...]
 _DRAWN = (Computation, Module, ModuleGroup)
 
 OPEN = ...
-"""The guess of a question that is not answered yet, as in the shipped lessons."""
+"""The guess of a question without an answer, as in the shipped lessons."""
 
 
 @attrs.define(eq=False, slots=False)
 class Question:
-    """A question of a lesson, the guess, what computes the answer, and who decides it."""
+    """A question of a lesson: its words, the guess, the function that computes the answer, and the claim."""
 
     words: str
     guess: Any
@@ -165,12 +165,12 @@ class Question:
         return is_right(guess, self.truth, self.choices)
 
     def mismatch(self, guess: Any) -> str:
-        """Why this guess has the wrong kind or number of answers; "" if it has the right one."""
+        """Why this guess has the wrong kind or number of answers; "" if both are right."""
         return mismatch(guess, self.truth, self.choices)
 
 
 class Session(Protocol):
-    """The way in which a lesson runs: in a terminal, in a notebook, as a page, or to grade a file."""
+    """The way in which a lesson runs: in a terminal, in a notebook, as a page, or for grading a file."""
 
     def ask(self, question: Question) -> None:
         """Handle a question when the lesson reaches it."""
@@ -180,7 +180,7 @@ class Session(Protocol):
 
 
 class PrintSession:
-    """The session of a script or notebook: it prints the grade of each guess, and shows pictures in the notebook."""
+    """The session of a script or notebook: it prints the grade of each guess, and shows pictures in a notebook."""
 
     def __init__(self) -> None:
         self._waits = False
@@ -192,7 +192,7 @@ class PrintSession:
     def show(self, thing: Any) -> None:
         """Show a thing, unless the question before it has no guess yet."""
         if self._waits:
-            print("  (a picture follows once you have answered)")
+            print("  (a picture follows after you answer)")
             return
         ipython = sys.modules.get("IPython")
         if ipython is None or ipython.get_ipython() is None:
@@ -209,7 +209,7 @@ _session: ContextVar[Session] = ContextVar("session", default=_PRINT_SESSION)
 
 @contextmanager
 def session(current: Session) -> Iterator[None]:
-    """Inside, `ask` and `show` call this session."""
+    """Inside this context, `ask` and `show` call this session."""
     token = _session.set(current)
     try:
         yield
@@ -226,12 +226,12 @@ def ask(
     claim: Claim | None = None,
     choices: Sequence[str] = (),
 ) -> None:
-    """Ask a question; once there is a guess, compute the answer, grade the guess and state who decides.
+    """Ask a question; if it has a guess, compute the answer, grade the guess and print the claim.
 
-    `truth` is a Computation with its arguments as `inputs`; a Module or ModuleGroup with the arguments of each device;
-    HLO text, whose answer is "accepted" or "refused"; or a function, called with the inputs, which needs a `claim`.
-    For a program, the default claim is that XLA:CPU agrees. `of` selects the answer from the result. `guess` is `...`
-    until the question is answered. Raises: invalid_attribute if a function has no claim.
+    `truth` is one of: a Computation, with its arguments as `inputs`; a Module or ModuleGroup, with the arguments of
+    each device; HLO text, whose answer is "accepted" or "refused"; a function, which is called with the inputs and
+    needs a `claim`. For a program, the default claim is that XLA:CPU agrees. `of` selects the answer from the result.
+    `guess` is `...` until you answer the question. Raises: invalid_attribute if a function has no claim.
 
     >>> import xbuild as xb
     >>> double = xb.computation(xb.f32[2])(lambda x: x + x)
@@ -243,7 +243,8 @@ def ask(
     if claim is None:
         if not isinstance(truth, Computation | Module | ModuleGroup | str):
             refuse(
-                "invalid_attribute", "ask: an answer that no program computes needs a claim: claim=about_xbuild(...)"
+                "invalid_attribute",
+                "ask: an answer that no program computes needs a claim; pass claim=about_xbuild(...)",
             )
         claim = on_xla(truth, *inputs)
     pick = of or (lambda result: result)
@@ -251,7 +252,7 @@ def ask(
 
 
 def show(thing: Any) -> None:
-    """Show a program or a verdict as a picture, a run as a step page, anything else as text; in a terminal, as text."""
+    """Show a program or a verdict as a picture, a run as a step page, other things as text; a terminal shows text."""
     _session.get().show(thing)
 
 
@@ -266,10 +267,10 @@ def _answer(truth: Any, inputs: tuple[Any, ...]) -> Any:
 
 
 def question_text(question: Question) -> str:
-    """The question with the grade of its guess; for an open question, how to answer it."""
+    """The question with the grade of its guess, or with instructions for answering an open question."""
     lines = [question.words, *lettered_choices(question)]
     if question.is_open:
-        return "\n".join([*lines, "  not answered yet: replace the three dots by your answer, and run this again"])
+        return "\n".join([*lines, "  not answered yet: replace the three dots with your answer, and run this again"])
     right = question.accepts(question.guess)
     why = "" if right else question.mismatch(question.guess)
     lines.append(f"  yours  {answer_text(question.guess)}   {'right' if right else 'wrong'}{why and f': {why}'}")
@@ -284,11 +285,11 @@ def lettered_choices(question: Question) -> list[str]:
 
 
 def as_text(thing: Any) -> str:
-    """A thing as text for a terminal: a program as a tree, a verdict as its report, a run as a summary."""
+    """A thing as text for a terminal: a program as a tree, a verdict as a report, a run as a summary."""
     from ..pictures import viz
 
     if isinstance(thing, Trace):
-        return f"{thing}\n(write this lesson with --page to see the run step by step)"
+        return f"{thing}\n(to see the run step by step, write this lesson as a page: --page)"
     return str(viz(thing)).rstrip() if isinstance(thing, _DRAWN) else str(thing)
 
 

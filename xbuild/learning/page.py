@@ -1,4 +1,4 @@
-"""A lesson as one HTML page that needs no network, with pictures, step pages, and questions graded in the page.
+"""A lesson as one HTML page that needs no network: it has pictures and step pages, and grades the answers itself.
 
 Sections:
 
@@ -44,7 +44,7 @@ class PageSession:
         self.questions.append({**_answer_facts(question), "printed": self._take_printed()})
         self.parts.append(
             f'<form><p>{inline_html(question.words)}</p><div class="row">{_fields(question)}'
-            '<button type="button" data-show>show the answer</button></div><output></output></form>'
+            '<button type="button" data-show>Show the answer</button></div><output></output></form>'
         )
 
     def show(self, thing: Any) -> None:
@@ -52,7 +52,7 @@ class PageSession:
         self.parts.append(f'<div class="picture">{as_html(thing)}</div>')
 
     def cell(self, cell: Cell) -> None:
-        """Write a cell; a rule stays folded until the question before it is answered."""
+        """Write a cell; a rule stays folded until the reader answers the question before it."""
         self.flush()
         if cell.kind == "code":
             self.parts += [f"<pre>{in_html(cell.code_to_read)}</pre>"] if cell.code_to_read else []
@@ -62,7 +62,7 @@ class PageSession:
             self.parts.append(markdown_html(cell.text))
 
     def flush(self) -> None:
-        """Write what the cells have printed since the last flush."""
+        """Write the output that the cells have printed since the last flush."""
         if text := self._take_printed():
             self.parts.append(f"<pre>{in_html(text)}</pre>")
 
@@ -75,7 +75,7 @@ class PageSession:
 
 def _fields(question: Question) -> str:
     if not question.choices:
-        return '<input aria-label="your answer" autocomplete="off" spellcheck="false"><button>check</button>'
+        return '<input aria-label="your answer" autocomplete="off" spellcheck="false"><button>Check</button>'
     return "".join(
         f'<button type="button" data-choice="{in_html(choice)}">{in_html(choice)}</button>'
         for choice in question.choices
@@ -126,7 +126,7 @@ _HEADING = re.compile(r"(#{1,4}) (.*)")
 
 
 def markdown_html(text: str) -> str:
-    """The HTML of a text; other forms of Markdown are left as they are.
+    """The HTML of a text in Markdown; forms that lessons do not use stay unchanged.
 
     >>> markdown_html("## Pad\\n\\nIt *crops* `x < 3`, too.")
     '<h2>Pad</h2>\\n<p>It <i>crops</i> <code>x &lt; 3</code>, too.</p>'
@@ -137,7 +137,7 @@ def markdown_html(text: str) -> str:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Split a text into blocks; a heading is a block by itself, also without an empty line after it."""
+    """Split a text into blocks; a heading is a separate block even without an empty line after it."""
     for block in re.split(r"\n\s*\n", text.strip("\n")):
         first, _, rest = block.partition("\n")
         if _HEADING.fullmatch(first) and rest:
@@ -174,7 +174,7 @@ def _table_html(lines: list[str]) -> str:
 
 
 def inline_html(text: str) -> str:
-    """A line with its code, bold and italic parts; code contains no other markup."""
+    """The HTML of a line with its code, bold and italic parts; code contains no other markup."""
     return "".join(_span_html(part) for part in re.split(r"(`[^`]+`)", text))
 
 

@@ -1,4 +1,4 @@
-"""A learner's progress, in the user's data folder: the questions answered correctly, and the puzzles solved."""
+"""A learner's progress in the user's data folder: correctly answered questions and solved puzzles."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ..files.arrays import kind_of, replacing
 from ..process.locking import locked
 
 PATIENCE = 10.0
-"""Seconds to wait for another command that writes the progress."""
+"""The number of seconds to wait for another command that writes the progress."""
 
 MOST_BYTES = 1 << 20
-"""The size of the largest progress file that is read; all lessons and puzzles together take a fiftieth of it."""
+"""The size of the largest progress file that is read; all lessons and puzzles together need a fiftieth of it."""
 
 MOST = 1 << 63
 
@@ -34,11 +34,11 @@ _SAFE_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | geta
 
 
 class InvalidProgress(Harmless):
-    """The reason why the file of the progress is not valid."""
+    """Raised with the cause if a progress file is not valid."""
 
 
 def data_folder() -> Path:
-    """The folder of xbuild in the user's data folder: XDG_DATA_HOME if it is set, else the platform's."""
+    """The folder `xbuild` in the user's data folder: XDG_DATA_HOME if it is set, otherwise the platform's folder."""
     home, stated = Path.home(), os.environ.get("XDG_DATA_HOME", "")
     if stated and Path(stated).is_absolute():
         return Path(stated) / "xbuild"
@@ -51,10 +51,10 @@ def data_folder() -> Path:
 
 @define(eq=False)
 class Progress:
-    """The questions answered correctly, by lesson, and the scores, by puzzle; saved after each answer.
+    """The correctly answered questions by lesson and the scores by puzzle, saved after each answer.
 
-    The file is untrusted: if it is not exactly as `Progress` writes it, it is renamed. `trouble` is a message for the
-    user if that happens, or if the file cannot be read or written; learning continues without it.
+    The file is untrusted: `Progress` renames a file that it would not have written itself. `trouble` is a message for
+    the user if this happens, or if the file cannot be read or written; learning continues without the file.
     """
 
     file: Path
@@ -63,11 +63,11 @@ class Progress:
     trouble: str = ""
 
     def note(self, lesson: str, *questions: str) -> None:
-        """Save that questions of a lesson were answered correctly, merged with what other commands have saved."""
+        """Save questions of a lesson as correctly answered, merged with the progress that other commands saved."""
         self._update(lambda: self._add_answers(lesson, questions))
 
     def solve(self, puzzle: str, score: dict[str, int]) -> None:
-        """Save the score of a puzzle's solution, merged with what other commands have saved."""
+        """Save the score of a puzzle's solution, merged with the progress that other commands saved."""
         self._update(lambda: self.solved.update({puzzle: score}))
 
     def _add_answers(self, lesson: str, questions: tuple[str, ...]) -> None:
@@ -75,7 +75,7 @@ class Progress:
         self.answered[lesson] = [*dict.fromkeys([*known, *questions])]
 
     def _update(self, change: Callable[[], object]) -> None:
-        """Read the file again under its lock, merge it, apply a change, and write the file."""
+        """Read the file again under its lock, merge its content, apply a change, and write the file."""
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with _hold_lock(self.file.with_suffix(".lock")):
@@ -84,10 +84,10 @@ class Progress:
                 self._write()
         except OSError as error:
             change()
-            self.trouble = f"{self.file}: {error.strerror or error}; your progress is not saved"
+            self.trouble = f"{self.file}: {error.strerror or error}; your progress was not saved"
 
     def _merge(self) -> None:
-        """Merge the current content of the file; an invalid file is renamed."""
+        """Merge the current content of the file; rename an invalid file."""
         try:
             answered, solved = _read(self.file)
         except FileNotFoundError:
@@ -100,10 +100,10 @@ class Progress:
         self.solved.update(solved)
 
     def set_aside(self, reason: InvalidProgress) -> None:
-        """Rename the invalid file, so that nothing is lost and learning continues."""
+        """Rename the invalid file, so that learning continues and no data are lost."""
         aside = next(name for name in _numbered_names(self.file) if not os.path.lexists(name))
         os.rename(self.file, aside)
-        self.trouble = f"{self.file} is not a valid progress file: {reason}; it was renamed to {aside.name}"
+        self.trouble = f"{self.file} is not a valid progress file: {reason}; xbuild renamed the file to {aside.name}"
 
     def _write(self) -> None:
         with replacing(self.file) as file:
@@ -115,11 +115,11 @@ def _hold_lock(path: Path) -> Iterator[None]:
     """Hold the lock of a file; raises OSError if another process holds it for longer than PATIENCE."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | _SAFE_FLAGS, 0o666), "wb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "its lock is not a regular file")
+            raise OSError(errno.EINVAL, "the lock file is not a regular file")
         end = time.monotonic() + PATIENCE
         while locked(file.fileno()) == "taken":
             if time.monotonic() > end:
-                raise OSError(errno.EAGAIN, "another command holds its lock")
+                raise OSError(errno.EAGAIN, "another command holds the lock of this file")
             time.sleep(0.01)
         yield
 
@@ -136,29 +136,29 @@ def _read(file: Path) -> tuple[dict[str, list[str]], dict[str, dict[str, int]]]:
     """The content of a progress file; raises InvalidProgress or FileNotFoundError."""
     mode = os.lstat(file).st_mode
     if not stat.S_ISREG(mode):
-        raise InvalidProgress("it is a link" if stat.S_ISLNK(mode) else f"it is {kind_of(file)}")
+        raise InvalidProgress(f"expected a regular file, got {'a link' if stat.S_ISLNK(mode) else kind_of(file)}")
     with os.fdopen(os.open(file, os.O_RDONLY | _SAFE_FLAGS), "rb") as opened:
         text = opened.read(MOST_BYTES + 1)
     if len(text) > MOST_BYTES:
-        raise InvalidProgress(f"it has more than {MOST_BYTES:,} bytes")
+        raise InvalidProgress(f"the file has more than {MOST_BYTES:,} bytes")
     try:
         content = json.loads(text)
         _to_json({"lessons": content})  # check that its strings can be written again
     except (ValueError, RecursionError):
-        raise InvalidProgress("it is not JSON, or some of its text is not Unicode") from None
+        raise InvalidProgress("the file is not JSON, or some of its text is not Unicode") from None
     lessons = _section(content, "lessons", "list of questions", _is_questions)
     puzzles = _section(content, "puzzles", "score of integers", _is_score)
     return lessons, puzzles
 
 
 def _section(content: Any, name: str, expected: str, is_valid: Callable[[Any], bool]) -> dict[str, Any]:
-    """The lessons or puzzles of a progress file, by name; raises InvalidProgress if one is not valid."""
+    """The lessons or puzzles of a progress file by name; raises InvalidProgress if an entry is not valid."""
     section = content.get(name) if isinstance(content, dict) else None
     if not isinstance(section, dict):
-        raise InvalidProgress(f"it has no object {name!r}")
+        raise InvalidProgress(f"the file has no object named {name!r}")
     for key, value in section.items():
         if not is_valid(value):
-            raise InvalidProgress(f"{key[:60]!r} in its {name} has no {expected}")
+            raise InvalidProgress(f"{key[:60]!r} in its {name} is not a {expected}")
     return section
 
 
@@ -171,7 +171,7 @@ def _is_score(value: Any) -> bool:
 
 
 def read_progress() -> Progress:
-    """The saved progress; empty if there is none yet, or if the file is invalid and was renamed."""
+    """The saved progress; empty if no file exists yet, or if the file was invalid and is now renamed."""
     progress = Progress(data_folder() / "progress.json")
     try:
         try:

@@ -1,9 +1,9 @@
-"""Puzzles: a NumPy function to rebuild from a few ops, how a solution is tested, and its score.
+"""Puzzles: a NumPy function to rebuild from a few ops, the tests of a solution, and its score.
 
 Sections:
 
     Puzzles
-    Whether a reduce gives one result in every order, which XLA assumes
+    Reduces whose result depends on the order, which XLA does not support
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ FREE = frozenset({"parameter", "constant", "tuple", "get_tuple_element"})
 TRIALS = 20
 _ROOT = str(Path(__file__).resolve().parents[1])
 FIGURES = ("link_bytes", "steps", "flops")
-"""What a score counts for one device: bytes over its busiest link, steps of communication, arithmetic operations."""
+"""The figures of a score for one device: bytes on its busiest link, communication steps, arithmetic operations."""
 
 _UNITS = {"link_bytes": "bytes sent", "steps": "steps", "flops": "FLOPs", "peak_memory": "bytes of peak memory"}
 
 
 class Unsolved(Exception):
-    """Raised with what is wrong with a solution."""
+    """Raised with the fault of a solution."""
 
 
 @frozen
 class PuzzleJudgement:
-    """The grade of a solution: what is wrong with it, or its score."""
+    """The grade of a solution: its fault, or its score."""
 
     fault: str = ""
     score: Mapping[str, int] = field(factory=dict)
@@ -63,11 +63,11 @@ class PuzzleJudgement:
 class Puzzle:
     """A function to build from a few ops, its meaning in NumPy, and the best known score.
 
-    `spec` takes the arguments and returns the result; with several devices it takes a list with the one argument of
-    each device, and returns a list of results. `allowed` names the ops that a solution may use besides FREE; if it is
-    empty, all ops are allowed. `limits` are maxima of the score. `program` builds a program from what the learner
-    wrote, if that is not a function of values. `draw` draws arguments; the default draws small integers. With
-    `any_order`, each reduce of the solution must give the same result in every order.
+    `spec` takes the arguments and returns the result. With several devices, it takes a list with the one argument of
+    each device and returns a list of results. `allowed` names the ops that a solution may use besides FREE; if it is
+    empty, all ops are allowed. `limits` are maxima of the score. `program` builds a program from a solution that is not
+    a function of values. `draw` draws arguments; the default draws small integers. With `any_order`, each reduce of the
+    solution must return the same result in every order.
     """
 
     spec: Callable[..., Any]
@@ -87,7 +87,7 @@ class Puzzle:
         return Module("solution", computation(*self.shapes)(solution), num_replicas=self.devices)
 
     def judge(self, solution: Any) -> PuzzleJudgement:
-        """Build the program of a solution, test it against the spec on many inputs, and count what it costs."""
+        """Build the program of a solution, test it against the spec on many inputs, and count its cost."""
         try:
             program = self._build(solution)
             self._check_ops(program)
@@ -111,7 +111,7 @@ class Puzzle:
         used = {instruction.opcode for instruction in _instructions(program)}
         allowed = {*self.allowed.split()}
         if allowed and (wrong := sorted(used - allowed - FREE)):
-            raise Unsolved(f"{', '.join(wrong)}: not allowed in this puzzle; use only {', '.join(sorted(allowed))}")
+            raise Unsolved(f"this puzzle does not allow {', '.join(wrong)}; use only {', '.join(sorted(allowed))}")
 
     def _test(self, program: Program) -> None:
         verdict = check(program)
@@ -136,30 +136,30 @@ class Puzzle:
     def _check_limits(self, score: Mapping[str, int]) -> Mapping[str, int]:
         for name, most in self.limits.items():
             if score[name] > most:
-                raise Unsolved(f"the result is right, but it takes {score[name]} {_UNITS[name]}; the limit is {most}")
+                raise Unsolved(f"the result is right, but {score[name]} {_UNITS[name]} exceed the limit of {most}")
         return score
 
     def __call__(self, solution: Any) -> None:
-        """Print the grade of a solution, when the file of a puzzle runs by itself."""
+        """Print the grade of a solution; a puzzle's file calls this when it runs as a script."""
         print(judgement_text(self, self.judge(solution)))
 
 
 def _refuse_placeholder(solution: Callable[..., Any]) -> Callable[..., Any]:
-    """The solution, which raises Unsolved if it returns the three dots of the unsolved file."""
+    """The solution; when called, it raises Unsolved if it returns the three dots of the unsolved file."""
 
     @functools.wraps(solution)
     def run(*arguments: Any) -> Any:
         result = solution(*arguments)
         parts = result if isinstance(result, tuple | list) else [result]
         if any(part is ... or (isinstance(part, str) and part == "...") for part in parts):
-            raise Unsolved("solution is not filled in yet")
+            raise Unsolved("the solution is not filled in yet")
         return result
 
     return run
 
 
 def error_text(error: BaseException) -> str:
-    """An exception of a learner's code in one line, with the innermost place outside xbuild."""
+    """An exception of a learner's code in one line, with the innermost line of code outside xbuild."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_ROOT)]
     file, line = (frames[-1].filename, frames[-1].lineno) if frames else ("", None)
     if isinstance(error, SyntaxError):
@@ -171,7 +171,7 @@ def error_text(error: BaseException) -> str:
 def judgement_text(puzzle: Puzzle, judgement: PuzzleJudgement) -> str:
     """A grade in words, with the best known score."""
     if not judgement.is_solved:
-        return f"not yet: {judgement.fault}"
+        return f"not solved yet: {judgement.fault}"
     if not puzzle.best:
         return "solved"
     score = {name: judgement.score[name] for name in puzzle.best}
@@ -217,13 +217,13 @@ def _are_same_results(result: Any, expected: Any) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# Whether a reduce gives one result in every order, which XLA assumes
+# Reduces whose result depends on the order, which XLA does not support
 
 _ORDER_TRIALS = 40
 
 
 def order_dependence(instructions: Iterable[Any]) -> str:
-    """A sentence about the first reduce whose result depends on the order, with an example; "" if there is none."""
+    """A sentence about the first reduce whose result depends on the order, with an example; "" if none does."""
     generator = np.random.default_rng(0)
     for instruction in instructions:
         if instruction.opcode == "reduce":
@@ -251,7 +251,7 @@ def _find_order_dependence(function: Computation, generator: np.random.Generator
 
 
 def _draw_elements(function: Computation, generator: np.random.Generator) -> list[list[Any]]:
-    """Three elements, with ties: the numbers of one operand may be equal, those of the others all differ."""
+    """Draw three elements with ties: the numbers of one operand may be equal, those of all other operands differ."""
     types = [parameter.shape.dtype.dtype for parameter in function.parameters if isinstance(parameter.shape, Shape)]
     types = types[: len(types) // 2]
     ties = generator.integers(len(types))

@@ -1,4 +1,4 @@
-"""The lessons and puzzles that come with the package: their files, numbers, titles and questions."""
+"""The shipped lessons and puzzles: their files, numbers, titles and questions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _NUMBERED = re.compile(r"(\d\d)_(\w+)\.py")
 
 
 class LessonError(Harmless):
-    """The lesson or puzzle does not exist, or a learner's file cannot be graded."""
+    """Raised if a lesson or puzzle does not exist, or if a learner's file cannot be graded."""
 
 
 @frozen
 class ShelfEntry:
-    """A shipped lesson or puzzle: its number, its name, its file."""
+    """A shipped lesson or puzzle: its number, name and file."""
 
     number: int
     name: str
@@ -40,7 +40,7 @@ class ShelfEntry:
 
     @property
     def title(self) -> str:
-        """Its heading, without the number."""
+        """The heading without the number."""
         return title_of(self.cells).partition(". ")[2]
 
     @property
@@ -56,10 +56,10 @@ def entries(kind: str) -> dict[int, ShelfEntry]:
 
 
 def entry(kind: str, number: int) -> ShelfEntry:
-    """The lesson or puzzle of this number; raises LessonError if there is none."""
+    """The lesson or puzzle of this number; raises LessonError if it does not exist."""
     known = entries(kind)
     if number not in known:
-        raise LessonError(f"there is no {kind.removesuffix('s')} {number}: choose from {_ranges([*known])}")
+        raise LessonError(f"{kind.removesuffix('s')} {number} does not exist: choose from {_ranges([*known])}")
     return known[number]
 
 
@@ -71,7 +71,7 @@ def _ranges(numbers: list[int]) -> str:
 
 
 def copy(kind: str, into: Path) -> list[Path]:
-    """Copy all lessons, or the stubs of all puzzles, to a new folder inside this one, all or none.
+    """Copy all lessons, or the stubs of all puzzles, to a new folder inside `into`; if one copy fails, none is kept.
 
     Returns the new files. Raises FileExistsError if the folder exists, OSError if it cannot be written.
     """
@@ -82,7 +82,7 @@ def copy(kind: str, into: Path) -> list[Path]:
 
 @define
 class CollectingSession:
-    """Collects the questions of a file, and the things that it would show."""
+    """Collects the questions of a file and the things that it shows."""
 
     questions: list[Question] = field(factory=list)
     things: list[Any] = field(factory=list)
@@ -95,7 +95,7 @@ class CollectingSession:
 
 
 def questions_in(path: Path) -> list[Question]:
-    """The questions of a lesson, shipped or a copy, with its guesses; its printed output is discarded."""
+    """The questions of a shipped or copied lesson, with its guesses; its printed output is discarded."""
     collected = CollectingSession()
     with session(collected), contextlib.redirect_stdout(io.StringIO()):
         play(path, cells_of(read_cells_text(path)), lambda cell: None)
@@ -103,7 +103,7 @@ def questions_in(path: Path) -> list[Question]:
 
 
 def grade(number: int, path: Path) -> list[Question]:
-    """The questions of the shipped lesson with the guesses of a copy of it; questions that the copy lacks are open.
+    """The questions of the shipped lesson with the guesses of a copy; questions that the copy lacks stay open.
 
     Raises LessonError if the file cannot run, or has none of the questions.
     """
@@ -112,7 +112,7 @@ def grade(number: int, path: Path) -> list[Question]:
     questions = questions_in(shipped.path)
     if not any(question.words in guesses for question in questions):
         raise LessonError(
-            f"{path} has no question of lesson {number}; xbuild learn --copy . writes the lessons to fill in"
+            f"{path} has no question of lesson {number}; to get the lessons to fill in, run xbuild learn --copy ."
         )
     for question in questions:
         question.guess = guesses.get(question.words, question.guess)
@@ -128,14 +128,14 @@ def _attempted_questions(path: Path) -> list[Question]:
 
 @cache
 def puzzle_of(path: Path) -> Puzzle:
-    """The Puzzle that the file of a puzzle defines."""
+    """The Puzzle that a puzzle's file defines."""
     puzzle = runpy.run_path(str(path))["puzzle"]
     assert isinstance(puzzle, Puzzle)
     return puzzle
 
 
 def solution_in(path: Path) -> Any:
-    """The function `solution` of a learner's file; raises LessonError if there is none."""
+    """The function `solution` of a learner's file; raises LessonError if the file does not define it."""
     space: dict[str, Any] = {"__name__": "solution", "__file__": str(path)}
     try:
         text = read_cells_text(path)
@@ -144,11 +144,11 @@ def solution_in(path: Path) -> Any:
     except (Exception, SystemExit) as error:
         raise LessonError(error_text(error)) from None
     if not callable(space.get("solution")):
-        raise LessonError(f"{path} has no function `solution`")
+        raise LessonError(f"{path} does not define a function `solution`")
     return space["solution"]
 
 
 def solution_of(number: int) -> Path:
-    """The file of the shipped solution."""
+    """The file of the shipped solution of a puzzle."""
     shipped = entry("puzzles", number)
     return shipped.path.parent / "solutions" / shipped.path.name

@@ -1,4 +1,4 @@
-"""A lesson in a terminal: prose, code, and questions answered at the prompt; in colour if `rich` is installed."""
+"""A lesson in a terminal: prose, code, and questions at a prompt; in color if `rich` is installed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EndOfInput(Exception):
 
 @define(eq=False)
 class TerminalSession:
-    """A lesson in a terminal: `read` returns a line of the learner, "" at the end of the input."""
+    """A lesson in a terminal; `read` returns a line of the learner's input, "" at its end."""
 
     console: TextConsole
     read: Callable[[], str]
@@ -33,7 +33,7 @@ class TerminalSession:
     asked: int = field(default=0, init=False)
 
     def ask(self, question: Question) -> None:
-        """Ask until the answer is right or the learner gives up; then print the answer and who decides it."""
+        """Ask until the answer is right or the learner gives up; then print the answer and the claim."""
         self.asked += 1
         self.console.prose(StyledText(f"\n? {question.words}", "title"))
         for line in lettered_choices(question):
@@ -62,7 +62,7 @@ class TerminalSession:
             self.console.prose(StyledText(f"    {line}", "name"))
 
     def cell(self, cell: Cell) -> None:
-        """Write a cell: prose as it is, code indented."""
+        """Write a cell: prose unchanged, code indented."""
         if cell.kind == "code":
             self._write_code(cell.code_to_read)
         elif self.console.rich is None:
@@ -89,7 +89,7 @@ class TerminalSession:
 
 
 def teach(entry: ShelfEntry, console: TextConsole, read: Callable[[], str], progress: Progress) -> bool:
-    """Go through a lesson; returns whether every answer was right."""
+    """Run a lesson; returns whether every answer was right."""
     taught = TerminalSession(console, read, lambda words: progress.note(entry.name, words))
     try:
         with session(taught):
@@ -102,4 +102,8 @@ def teach(entry: ShelfEntry, console: TextConsole, read: Callable[[], str], prog
 
 
 def _saved_text(right: int) -> str:
-    return f"lesson ended; {right} right answer{'s' * (right != 1)} saved" if right else "lesson ended; nothing to save"
+    return (
+        f"lesson ended; {right} right answer{'s' * (right != 1)} saved"
+        if right
+        else "lesson ended; there are no answers to save"
+    )
