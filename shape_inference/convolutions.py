@@ -18,7 +18,9 @@ def _as_dims(values: Iterable[Any]) -> Dims:
 
 @frozen(repr=False)
 class ConvolutionDimensionNumbers:
-    """The role of each dimension of input, kernel and output: batch b, features f (kernel: i and o), spatial 0, 1, ...
+    """The role of each dimension of a convolution's input, kernel and output.
+
+    The roles are batch b, feature f (in the kernel: input feature i and output feature o), and spatial 0, 1, ...
 
     >>> ConvolutionDimensionNumbers.read("b01f_01io->b01f").input_feature_dimension
     3
@@ -55,7 +57,7 @@ class ConvolutionDimensionNumbers:
 
     @property
     def spatial(self) -> tuple[tuple[int, int, int], ...]:
-        """For each spatial dimension, the one of the input, of the kernel and of the output.
+        """The input, kernel and output dimension numbers of each spatial dimension.
 
         >>> ConvolutionDimensionNumbers.read("b01f_01io->b01f").spatial
         ((1, 0, 1), (2, 1, 2))
@@ -65,7 +67,9 @@ class ConvolutionDimensionNumbers:
 
     @classmethod
     def first(cls, spatial: int) -> ConvolutionDimensionNumbers:
-        """Dimension numbers with batch, feature, then spatial dimensions; in the kernel output, then input feature.
+        """Return dimension numbers for the order batch, feature, spatial.
+
+        The order in the kernel is output feature, input feature, spatial.
 
         >>> ConvolutionDimensionNumbers.first(2)
         bf01_oi01->bf01
@@ -75,14 +79,14 @@ class ConvolutionDimensionNumbers:
 
     @classmethod
     def read(cls, given: Any) -> ConvolutionDimensionNumbers:
-        """Dimension numbers from their text, such as `bf01_oi01->bf01`, or from a mapping of their fields."""
+        """Read dimension numbers from their text, such as `bf01_oi01->bf01`, or from a mapping of their fields."""
         if isinstance(given, cls):
             return given
         if isinstance(given, Mapping):
             return cls(**given)
         labels = re.fullmatch(r"(\w+)_(\w+)->(\w+)", given) if isinstance(given, str) else None
         if not labels:
-            raise ValueError("expected letters such as 'bf01_oi01->bf01', for input, kernel and output")
+            raise ValueError("expected labels for input, kernel and output, such as 'bf01_oi01->bf01'")
         (b, f, spatial), (o, i, kernel), (ob, of, output) = map(_roles, labels.groups(), ("bf", "oi", "bf"))
         return cls(b, f, spatial, i, o, kernel, ob, of, output)
 
@@ -94,7 +98,7 @@ def _roles(labels: str, letters: str) -> tuple[int, int, Dims]:
     """The dimensions that the two letters label, and the dimensions that the digits 0, 1, ... label."""
     expected = sorted([*letters, *map(str, range(len(labels) - 2))])
     if sorted(labels) != expected:
-        raise ValueError(f"{labels!r} must have each of {', '.join(expected)} exactly once")
+        raise ValueError(f"{labels!r} must contain each of {', '.join(expected)} exactly once")
     return (
         labels.index(letters[0]),
         labels.index(letters[1]),

@@ -23,12 +23,12 @@ class NotAShape(ValueError):
 
     def __init__(self, text: str, fact: str, place: int) -> None:
         shown = text if len(text) <= 80 else f"{text[:77]}..."
-        super().__init__(f"{shown!r} is no shape: {fact}")
+        super().__init__(f"{shown!r} is not a shape: {fact}")
         self.fact, self.place = fact, place
 
 
 def parse_shape(text: str) -> AnyShape:
-    """The shape that HLO text denotes; raises NotAShape (a ValueError) with the position of the error.
+    """Return the shape that an HLO text denotes. Raises NotAShape (a ValueError) with the position of the error.
 
     >>> parse_shape("(f32[2,<=3]{1,0}, token[])")
     (f32[2,<=3]{1,0}, token[])
@@ -40,7 +40,7 @@ def parse_shape(text: str) -> AnyShape:
 
 
 def parse_program_shape(text: str) -> ProgramShape:
-    """The signature that HLO text denotes.
+    """Return the signature that an HLO text denotes.
 
     >>> parse_program_shape("(f32[], s32[]) -> pred[]")
     (f32[], s32[]) -> pred[]
@@ -114,14 +114,14 @@ class _Reader:
         self.expect("(")
         place, array = self.place, self.shape()
         if type(array) is not Shape:
-            raise NotAShape(self.text, f"a buffer holds an array, got {array}", place)
+            raise NotAShape(self.text, f"a buffer must hold an array, got {array}", place)
         self.expect(")")
         return BufferShape(array.dtype, array.dims, array.dynamic, array.layout)
 
     def _tuple(self) -> TupleShape:
         self.depth += 1
         if self.depth > DEEPEST_TUPLE:
-            self.refuse(f"tuples are nested deeper than {DEEPEST_TUPLE}")
+            self.refuse(f"tuples are nested more than {DEEPEST_TUPLE} levels deep")
         self.expect("(")
         elements: list[AnyShape] = []
         if self.ahead != ")":
@@ -143,7 +143,7 @@ class _Reader:
         while self.ahead != "]":
             self.expect(",")
             if len(found) == MAX_RANK:
-                self.refuse(f"it has more than {MAX_RANK} dimensions")
+                self.refuse(f"the array has more than {MAX_RANK} dimensions")
             found.append(self._extent())
         self.take()
         return found
@@ -154,7 +154,7 @@ class _Reader:
             self.refuse(f"{_quoted(self.ahead)} is not an extent")
         digits = match[2]
         if len(digits) > 400 or not 0 <= int(digits) <= MAX_EXTENT:
-            self.refuse(f"{digits[:24]}{'...' * (len(digits) > 24)} is not an extent; expected 0..2^63-1")
+            self.refuse(f"extent {digits[:24]}{'...' * (len(digits) > 24)} is out of range; expected 0..2^63-1")
         self.take()
         return int(digits), bool(match[1])
 
@@ -180,7 +180,9 @@ class _Reader:
             self.refuse(f"{match[0][:80]!r} is not a layout")
         dims = tuple(map(int, order))
         if sorted(dims) != list(range(rank)):
-            self.refuse(f"layout {{{','.join(order)}}} is not an order of the {rank} dimensions")
+            self.refuse(
+                f"layout {{{','.join(order)}}} is not a permutation of the dimensions of an array of rank {rank}"
+            )
         self.end = match.end()
         self._look()
         return Layout(dims, (match[2] or "").strip())

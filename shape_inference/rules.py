@@ -18,7 +18,7 @@ MOST_SAID = 8000
 
 
 class MissingRule(LookupError):
-    """The error for an opcode that has no rule in a table."""
+    """Raised for an opcode that has no rule in a table."""
 
 
 class Table(dict[str, Entry]):
@@ -53,13 +53,13 @@ class Table(dict[str, Entry]):
         raise MissingRule(f"{opcode} has no {self.reading} rule")
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError(f"the table of {self.reading} rules keeps its entries")
+        raise TypeError(f"entries of the table of {self.reading} rules cannot be changed or removed")
 
     __delitem__ = pop = popitem = clear = setdefault = __ior__ = _refuse
 
 
 class RuleTable(Table[Callable[..., Any]]):
-    """A table from opcode to function; used as a decorator, the table enters the function under its name.
+    """A table from opcode to function. Used as a decorator, it enters the function under the function's name.
 
     >>> cost = RuleTable("cost")
     >>> @cost
@@ -73,7 +73,7 @@ class RuleTable(Table[Callable[..., Any]]):
         return rule
 
     def signature(self, opcode: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names of an op's operands and of its attributes, from the parameters of its rule."""
+        """Return the names of an op's operands and of its attributes, from the parameters of its rule."""
         parameters = inspect.signature(self[opcode]).parameters.values()
         keyword = inspect.Parameter.KEYWORD_ONLY
         return (
@@ -83,7 +83,7 @@ class RuleTable(Table[Callable[..., Any]]):
 
 
 class XbuildError(Harmless, ValueError):
-    """An error with a `kind`, one of the stable words of `shape_inference.kinds`, a message and hints."""
+    """An error with a `kind` (one of the stable words of `shape_inference.kinds`), a message and hints."""
 
     def __init__(self, kind: str, message: str, hints: Iterable[str] = ()) -> None:
         assert kind in KINDS, kind
@@ -100,7 +100,7 @@ class XbuildError(Harmless, ValueError):
 
 
 class ShapeError(XbuildError):
-    """The error for operands or attributes that an op cannot take; it is raised at the call."""
+    """Raised at the call of an op that cannot take the given operands or attributes."""
 
 
 def refuse(kind: str, message: str, *hints: str) -> NoReturn:
@@ -109,7 +109,7 @@ def refuse(kind: str, message: str, *hints: str) -> NoReturn:
 
 
 def require(holds: bool, kind: str, message: str, *hints: str) -> None:
-    """Call `refuse` unless the condition holds. Rules that must be fast build the message only after an `if`."""
+    """Call `refuse` unless the condition holds. A rule that must be fast builds the message only after an `if`."""
     if not holds:
         refuse(kind, message, *hints)
 

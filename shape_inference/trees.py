@@ -27,7 +27,7 @@ def flatten(tree: Any) -> list[Any]:
 
 
 def leaves(shape: AnyShape) -> Iterator[Shape | TokenShape]:
-    """The arrays and tokens of a shape in order, with tuples flattened."""
+    """Return the arrays and tokens of a shape in order, with tuples flattened."""
     return iter(flatten(shape))
 
 

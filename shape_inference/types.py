@@ -69,12 +69,12 @@ class Extents:
 
     def _known(self: Any) -> tuple[int, ...]:
         if self.is_dynamic:
-            hint = "x.shape.dims are bounds, xb.get_dimension_size(x, dimension) is the extent of the run"
-            raise TypeError(f"{self} has a dynamic dimension: {hint}")
+            hint = "use x.shape.dims for its bounds, or xb.get_dimension_size(x, dimension) for the extent in a run"
+            raise TypeError(f"{self} has a dynamic dimension; {hint}")
         return self.dims  # type: ignore[no-any-return]
 
     def __array__(self, *arguments: Any, **keywords: Any) -> Any:
-        raise TypeError(f"{self} is a shape, and no array; x.shape.dims are its extents")
+        raise TypeError(f"{self} is a shape, not an array; use x.shape.dims to read its extents")
 
 
 def comparable_with_extents(shape_class: Any) -> None:
@@ -97,7 +97,7 @@ Dims: TypeAlias = tuple[int, ...]
 
 @frozen(eq=False, repr=False)
 class PrimitiveType:
-    """An element type of XLA; indexing an element type gives an array shape.
+    """An element type of XLA. Indexing an element type returns an array shape.
 
     >>> f32[2, 3], f32[()], f32.bits
     (f32[2,3], f32[], 32)
@@ -121,8 +121,8 @@ class PrimitiveType:
 
     def __call__(self, *arguments: Any, **keywords: Any) -> NoReturn:
         raise TypeError(
-            f"xb.{self} is an element type, not a function: a number beside a value takes its type (x * 3), "
-            f"x.astype(xb.{self}) converts a value, xb.{self}[2, 3] is the shape of an array"
+            f"xb.{self} is an element type, not a function; use x.astype(xb.{self}) to convert a value, or "
+            f"xb.{self}[2, 3] for the shape of an array (in x * 3, the number 3 takes the type of x)"
         )
 
     def __repr__(self) -> str:
@@ -138,12 +138,12 @@ class PrimitiveType:
 
     @property
     def bit_width(self) -> int:
-        """The bits of an element in a bitcast to another type; 8 for pred, which is stored in a byte."""
+        """The number of bits of an element in a bitcast: 8 for pred, which is stored in a byte."""
         return 8 if self.kind == "pred" else self.bits
 
     @property
     def is_native(self) -> bool:
-        """Whether NumPy itself has the type, rather than ml_dtypes."""
+        """Whether NumPy itself has the type; ml_dtypes has the others."""
         return self.dtype.isbuiltin == 1
 
 
@@ -198,7 +198,10 @@ COMPLEX_OF = {f32: c64, f64: c128}
 
 
 def primitive_type(dtype: Any) -> PrimitiveType:
-    """The element type of an HLO name, a NumPy dtype or a dtype-like object; raises TypeError if XLA has none."""
+    """Return the element type of an HLO name, a NumPy dtype or a dtype-like object.
+
+    Raises TypeError if XLA has no such type.
+    """
     if isinstance(dtype, PrimitiveType):
         return dtype
     if isinstance(dtype, str) and dtype in PRIMITIVES:
@@ -206,12 +209,15 @@ def primitive_type(dtype: Any) -> PrimitiveType:
     try:
         return _BY_DTYPE[np.dtype(dtype)]
     except (KeyError, TypeError):
-        raise TypeError(f"no element type of XLA is {dtype!r}; there are {', '.join(PRIMITIVES)}") from None
+        raise TypeError(f"{dtype!r} is not an XLA element type; expected one of {', '.join(PRIMITIVES)}") from None
 
 
 @frozen(repr=False, cache_hash=True)
 class Layout:
-    """The minor-to-major order of the dimensions in memory, and the text of the tiling; values do not depend on it."""
+    """The minor-to-major order of the dimensions in memory, and the text of the tiling.
+
+    Values do not depend on the layout.
+    """
 
     minor_to_major: Dims
     suffix: str = ""
@@ -230,7 +236,9 @@ def _shapes(values: Iterable[AnyShape]) -> tuple[AnyShape, ...]:
 
 @frozen(repr=False, cache_hash=True)
 class Shape(Extents):
-    """The shape of an array: element type, extents, which extents are bounds, and the layout, which no rule compares.
+    """The shape of an array: element type, extents, which extents are bounds, and layout.
+
+    No rule compares layouts.
 
     >>> Shape(f32, (2, 3)), Shape(s8, (4,), dynamic=(True,)), Shape(f32, (2, 3), layout=Layout((1, 0)))
     (f32[2,3], s8[<=4], f32[2,3]{1,0})
@@ -262,7 +270,7 @@ class Shape(Extents):
 
     @property
     def bytes(self) -> int:
-        """The size of the elements in bytes as NumPy stores them: a type of less than 8 bits takes one byte."""
+        """The size of the elements in bytes as NumPy stores them; a type narrower than 8 bits takes one byte each."""
         return self.size * self.dtype.dtype.itemsize
 
     @property
@@ -270,14 +278,14 @@ class Shape(Extents):
         return any(self.dynamic)
 
     def plain(self) -> Shape:
-        """The same shape without layout."""
+        """Return the same shape without its layout."""
         return self if self.layout is None else Shape(self.dtype, self.dims, self.dynamic)
 
     def with_dtype(self, dtype: PrimitiveType) -> Shape:
         return Shape(dtype, self.dims, self.dynamic) if self.dynamic else array_shape(dtype, self.dims)
 
     def bound(self, dim: int) -> str:
-        """The extent of a dimension in HLO text: `4`, or `<=4` if 4 is only a bound."""
+        """Return the extent of a dimension in HLO text: `4`, or `<=4` if 4 is only a bound."""
         return f"{'<=' * (bool(self.dynamic) and self.dynamic[dim])}{self.dims[dim]}"
 
     def __repr__(self) -> str:
@@ -294,21 +302,21 @@ def _refuse_extents(dtype: PrimitiveType, extents: tuple[Any, ...]) -> NoReturn:
     for dim, extent in enumerate(extents):
         if not hasattr(extent, "__index__"):
             raise TypeError(
-                f"{shape}: the extent of dimension {dim} is {extent!r}, expected an integer; extents are fixed when a "
-                "program is built, so write a number, such as 2, and build a program for each size"
+                f"{shape}: expected an integer as the extent of dimension {dim}, got {extent!r}; extents are fixed "
+                "when a program is built, so write a number such as 2 and build one program for each size"
             )
         if operator.index(extent) < 0:
             refuse(
                 "negative_size",
-                f"{shape}: the extent of dimension {dim} is {extent}, expected at least 0",
-                f"a shape states every extent, such as {dtype}[2]; only x.reshape(-1) computes one",
+                f"{shape}: the extent of dimension {dim} must be at least 0, got {extent}",
+                f"write every extent as a number, as in {dtype}[2]; only x.reshape(-1) computes an extent",
             )
-    raise TypeError(f"{shape}: expected integers")
+    raise TypeError(f"{shape}: expected integers as extents")
 
 
 @functools.lru_cache(maxsize=8192)
 def array_shape(dtype: PrimitiveType, dims: Dims) -> Shape:
-    """The static array shape of these extents; shapes are cached, so equal shapes are usually one object."""
+    """Return the static array shape of these extents. Shapes are cached, so equal shapes are usually one object."""
     return Shape(dtype, dims)
 
 
@@ -347,7 +355,7 @@ class TupleShape:
 
     @property
     def depth(self) -> int:
-        """The nesting depth of the tuple, itself included."""
+        """The nesting depth of the tuple, including the tuple itself."""
         return self._size[1]
 
     def __repr__(self) -> str:
@@ -371,7 +379,7 @@ AnyShape: TypeAlias = Shape | TupleShape | TokenShape
 
 @frozen(repr=False, cache_hash=True)
 class ProgramShape:
-    """The signature of a computation; shape rules take the signature of each region.
+    """The signature of a computation; shape rules take one for each region.
 
     >>> ProgramShape((f32[()], f32[()]), f32[()])
     (f32[], f32[]) -> f32[]
@@ -388,7 +396,7 @@ class ProgramShape:
 
 
 def compatible(a: AnyShape, b: AnyShape) -> bool:
-    """Whether two shapes are equal except for their layouts."""
+    """Return whether two shapes are equal except for their layouts."""
     return a is b or a == b or a.plain() == b.plain()
 
 
@@ -414,7 +422,7 @@ def of_one_width(a: AnyShape, b: AnyShape) -> bool:
 
 @frozen(repr=False, cache_hash=True)
 class BufferShape(Shape):
-    """The shape of a buffer: an array in memory that custom calls write in place; no other op takes it as an array.
+    """The shape of a buffer: an array in memory that custom calls write in place. All other ops refuse buffers.
 
     >>> from shape_inference import f32
     >>> BufferShape(f32, (2,)), BufferShape(f32, (2,)) == Shape(f32, (2,))

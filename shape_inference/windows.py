@@ -15,10 +15,10 @@ from .types import Dims
 
 @frozen
 class WindowDimension:
-    """One dimension of a window, and of the base array that the window slides over.
+    """One dimension of a window, and of the base array over which the window slides.
 
-    Dilation d inserts d - 1 holes between neighbouring elements: of the window (`window_dilation`), or of the base
-    before padding (`base_dilation`). Negative padding crops. `window_reversal` reverses the kernel of a convolution.
+    Dilation d inserts d - 1 holes between neighbouring elements: `window_dilation` in the window, and `base_dilation`
+    in the base before padding. Negative padding crops. `window_reversal` reverses the kernel of a convolution.
     """
 
     size: int = field(converter=index)
@@ -35,11 +35,11 @@ class WindowDimension:
         return (self.size - 1) * self.window_dilation + 1
 
     def base(self, extent: int) -> int:
-        """The extent of the base with its dilation."""
+        """Return the extent of the base with its dilation."""
         return extent and (extent - 1) * self.base_dilation + 1
 
     def places(self, extent: int) -> int:
-        """The number of positions of the window on an operand of this extent."""
+        """Return the number of positions of the window on an operand of this extent."""
         room = self.padding_low + self.base(extent) + self.padding_high - self.span
         return room // self.stride + 1 if room >= 0 and room + self.span > 0 else 0
 
@@ -100,18 +100,18 @@ def _parse_fields(text: str) -> list[dict[str, int]]:
         rows = [_numbers(word, value) for value in values.split("x")]
         dimensions = dimensions or [{} for _ in rows]
         if len(rows) != len(dimensions):
-            raise ValueError(f"{part!r} has {len(rows)} dimensions, other parts have {len(dimensions)}")
+            raise ValueError(f"{part!r} has rank {len(rows)}, but the parts before it have rank {len(dimensions)}")
         for fields, row in zip(dimensions, rows, strict=True):
             fields.update(zip(_PARTS[word], row, strict=True))
     if dimensions and "size" not in dimensions[0]:
-        raise ValueError("size=... is missing")
+        raise ValueError("the size is missing; write it as in size=3x3")
     return dimensions or []
 
 
 def _numbers(word: str, value: str) -> tuple[int, ...]:
     numbers = re.fullmatch(r"-?\d+" + r"_-?\d+" * (len(_PARTS[word]) - 1), value)
     if not numbers:
-        raise ValueError(f"{word}={value!r} is not a {'pair of numbers low_high' if word == 'pad' else 'number'}")
+        raise ValueError(f"expected {'a pair low_high' if word == 'pad' else 'a number'} for {word}, got {value!r}")
     return tuple(map(int, value.split("_")))
 
 
@@ -138,7 +138,8 @@ def make_window(
         if values is not None and len(values) != rank:
             refuse(
                 "attribute_length_mismatch",
-                f"{name} {list(values)} has {len(values)} entries, {names[0]} {list(sizes)} has {rank}",
+                f"{name} {list(values)} and {names[0]} {list(sizes)} must have the same length, got {len(values)} and "
+                f"{rank}",
             )
         columns.append([default] * rank if values is None else values)
     return tuple(
@@ -167,10 +168,12 @@ def check_window(window: Window, rank: int, over: str) -> None:
     if len(window) != rank:
         refuse(
             "attribute_length_mismatch",
-            f"window {{{window_text(window)}}} has {len(window)} dimensions, {over} has {rank}",
+            f"window {{{window_text(window)}}} must have rank {rank} for {over}, got rank {len(window)}",
         )
     for dim, each in enumerate(window):
         for name in ("size", "stride", "window_dilation", "base_dilation"):
             if (number := getattr(each, name)) < 1:
                 word = name.replace("_", " ")
-                refuse("non_positive", f"window {word} {number} in dimension {dim} of {over}; expected at least 1")
+                refuse(
+                    "non_positive", f"the window {word} in dimension {dim} of {over} must be at least 1, got {number}"
+                )

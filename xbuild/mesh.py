@@ -1,4 +1,4 @@
-"""Collectives by the names of the axes of a mesh, for functions given to `xbuild.shard_map`."""
+"""Collectives over named mesh axes, for functions given to `xbuild.shard_map`."""
 
 from .core.identifiers import public_names as _public_names
 from .variance.collectives import all_gather as all_gather

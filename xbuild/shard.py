@@ -1,4 +1,4 @@
-"""Shardings of arrays over the devices of a grid, and the ops of MLIR's shard dialect."""
+"""Shardings of arrays over the devices of a mesh, and the ops of MLIR's shard dialect."""
 
 from .core.identifiers import public_names as _public_names
 from .sharding.grid_ops import all_gather as all_gather

@@ -58,7 +58,7 @@ def _region_function(computation: Computation, **options: Any) -> Callable[..., 
 
 
 def plan_source(computation: Computation) -> str:
-    """The Python source that runs a computation; its names are numbered by the plan, not taken from the program.
+    """Return the Python source that runs a computation. Its names are numbers of the plan, not names of the program.
 
     >>> import xbuild as xb
     >>> print(plan_source(xb.computation(xb.f32[3])(lambda x: x * x + x)))

@@ -1,4 +1,4 @@
-"""Runs of programs on real XLA and on the reference interpreter of StableHLO, and comparison with the results here."""
+"""Run programs on real XLA and on StableHLO's reference interpreter, and compare the results with those of xbuild."""
 
 from xbuild.core.identifiers import public_names as _public_names
 

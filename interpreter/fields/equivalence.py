@@ -41,33 +41,34 @@ def equivalent(
     seed: int = 0,
     limits: Limits | None = None,
 ) -> Equivalence:
-    """Decide whether two programs compute the same function, whatever the rounding.
+    """Decide whether two programs compute the same function, up to rounding.
 
-    `one` and `other`: a Computation, a Module, a ModuleGroup, an object with a `module`, a text, a path, or what JAX
-    lowers (the global program) or compiles (with its shardings). Either both have the same
-    number of devices and get the same inputs, or `one` has one device, and the devices of `other` hold parts of each
-    array. `inputs` and `outputs` state the layout of each array, in the order of parameters and results: a `Sharding`,
-    a tuple of slices of the global array for each device, or None if the shapes determine it (an array of equal shape
-    is replicated). By default they are the `in_shardings` and `out_shardings` of `other`, or its specs if it is the
-    program of a shard_map.
+    `one` and `other` are each a Computation, a Module, a ModuleGroup, an object with a `module`, a text, a path, or
+    what JAX lowers (the global program) or compiles (with its shardings). Either both programs have the same number of
+    devices and get the same inputs, or `one` has one device, and the devices of `other` hold parts of each array.
+    `inputs` and `outputs` state the layout of each array, in the order of parameters and results. A layout is a
+    `Sharding`, a tuple with the slices of the global array for each device, or None if the shapes determine it (an
+    array of equal shape is replicated). The default layouts are the `in_shardings` and `out_shardings` of `other`, or
+    its specs if it is the program of a shard_map.
 
-    `arguments`: values for parameters of `one`, by number, where random ones would not do (trip counts, indices).
-    `domain`: for parameters of `one`, by number, the numbers for which the programs are compared: "positive",
-    "nonnegative", "negative", "nonpositive", "nonzero", "unit" (from 0 to 1), or a pair (low, high), ends included; a
-    domain applies to all arrays of a tuple. `limits`: those of each run; by default a loop may run 10,000 trips.
+    `arguments` gives values for parameters of `one`, by number, where random values are unsuitable (trip counts,
+    indices). `domain` gives, for parameters of `one`, by number, the range in which the programs are compared:
+    "positive", "nonnegative", "negative", "nonpositive", "nonzero", "unit" (from 0 to 1), or a pair (low, high) that
+    includes both ends. A domain applies to all arrays of a tuple. `limits` applies to each run; by default a loop may
+    run 10,000 trips.
 
-    `values`: maps the name of an instruction of `one` to the name of the instruction of `other` that should have the
-    same value, with its layout as for an input; if the programs differ, the first of these values that differs is
-    reported.
+    `values` maps the name of an instruction of `one` to the name of the instruction of `other` that should have the
+    same value, with its layout as for an input. If the programs differ, the verdict reports the first of these values
+    that differs.
 
-    Both programs are evaluated on random inputs over two prime fields of 31 bits at once, without rounding: floats are
-    residues, integers and truth values are themselves. Functions such as exp are random functions of their operands,
-    and maxima and sorts follow a fixed random order. The bool of the verdict is whether they are equal;
-    docs/equivalence.md says what is decided and what is assumed.
+    Both programs are evaluated on random inputs over two prime fields of 31 bits at once, without rounding: floats
+    become residues; integers and truth values stay unchanged. Functions such as exp become random functions of their
+    operands, and maxima and sorts follow a fixed random order. The bool of the verdict is True if the programs are
+    equal. docs/equivalence.md explains what the verdict decides and what it assumes.
 
-    Raises TypeError for anything but a program; invalid_attribute if numbers of devices, shapes and layouts do not fit
-    each other; ArgumentError for an argument that does not fit; and what `execute` raises if `one` itself is refused or
-    stops.
+    Raises TypeError if an argument is not a program; invalid_attribute if numbers of devices, shapes and layouts do not
+    fit each other; ArgumentError if an argument does not fit its parameter; and the errors of `execute` if `one` itself
+    is refused or stops.
 
     >>> import xbuild as xb
     >>> spec = xb.f32[8]

@@ -57,7 +57,7 @@ class ProgramDifference:
             return f"{_instruction_text(self.value)}\n  {where} from {_instruction_text(self.other)}"
         lines = [f"output {self.output} differs on device {self.device} at {places}"]
         if self.value is not None:
-            lines.append(f"first value that the other program lacks: {_instruction_text(self.value)}")
+            lines.append(f"first value without a counterpart in the other program: {_instruction_text(self.value)}")
         if self.other is not None:
             lines.append(f"the other program diverges at: {_instruction_text(self.other)}")
         return "\n  ".join(lines)
@@ -160,12 +160,13 @@ def _instruction_text(instruction: Instruction) -> str:
 class Equivalence:
     """The verdict of `xb.equivalent`.
 
-    `kind`: equal, different or undecided. `draws`: the number of random inputs on which both were evaluated.
-    `log2_error`: the logarithm of the probability that programs with different arithmetic are called equal. `assumed`:
-    classes of what the verdict rests on, with a count for each: instructions of both programs, arguments with a domain,
-    or kinds of inputs at which results diverge. `undecided`: classes that were not decided, or the reason.
-    `difference`: where they differ. `kinds`: the kinds of inputs on which both were run in floating point. `example`:
-    an input on which such runs differ; for programs that are equal, one that is large or tiny.
+    `kind` is equal, different or undecided. `draws` is the number of random inputs on which both programs were
+    evaluated. `log2_error` is the logarithm of the probability that programs with different arithmetic are called
+    equal. `assumed` lists classes of assumptions with their counts: instructions of both programs, arguments with a
+    domain, or kinds of inputs at which results diverge. `undecided` lists the classes that were not decided, or the
+    reason. `difference` shows where the programs differ. `kinds` lists the kinds of inputs on which both programs were
+    run in floating point. `example` is an input on which such runs differ; if the programs are equal, it is a large or
+    tiny input.
     """
 
     kind: Kind
@@ -184,14 +185,17 @@ class Equivalence:
         return self.kind == "equal"
 
     def report(self, *, all: bool = False, width: int = WIDTH) -> str:
-        """The report as text; `all` shows the classes that str() folds after ten."""
+        """Return the report as text; `all` shows the classes that str() folds after ten."""
         return plain(self.lines(all, width))
 
     def __str__(self) -> str:
         return self.report()
 
     def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
-        """The verdict, then why, then what was not decided or is assumed; `more` says how to see folded lines."""
+        """Return the lines of the report: the verdict, its reasons, and the undecided or assumed classes.
+
+        `more` is the hint that says how to see folded lines.
+        """
         style = {"equal": "good", "different": "bad", "undecided": "waits"}[self.kind]
         yield (StyledText(self._first_line(), style),)
         for reason in self._reasons():
@@ -208,7 +212,7 @@ class Equivalence:
 
     def _first_line(self) -> str:
         if self.kind == "equal":
-            return f"equal: the same values over prime fields on {self.draws} random inputs"
+            return f"equal: both programs compute the same values over prime fields on {self.draws} random inputs"
         return f"{self.kind}: {self.reason}" if self.reason else self.kind
 
     def _reasons(self) -> Iterator[str]:
@@ -216,19 +220,19 @@ class Equivalence:
             yield from str(self.difference).splitlines()
         if self.kind == "equal":
             probability = f"a probability below 2^{self.log2_error:.0f} (degree {self.degree})"
-            yield f"for different arithmetic, this happens with {probability}"
+            yield f"programs with different arithmetic agree like this with {probability}"
             yield self._runs_text()
         if self.example is not None:
             yield str(self.example)
 
     def _runs_text(self) -> str:
         kinds = ", ".join(self.kinds)
-        same = f"the same in floating point, up to rounding, on inputs of these kinds: {kinds}" if kinds else ""
+        same = f"both also agree in floating point, up to rounding, on inputs of these kinds: {kinds}" if kinds else ""
         rest = self.reason if kinds or not self.reason else f"not run in floating point: {self.reason}"
         return "; ".join(filter(None, (same, rest)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict as plain data."""
+        """Return the verdict as plain data."""
         return {
             "kind": self.kind, "draws": self.draws, "log2_error": self.log2_error, "degree": self.degree,
             "assumed": dict(self.assumed), "undecided": list(self.undecided), "reason": self.reason,
@@ -245,18 +249,18 @@ def _assumption_text(name: str, count: int) -> str:
 _UNITS = {"literals": "constant", "types": "output", "domain": "argument", "range": "kind"}
 """What is counted, if not instructions."""
 _MEANING = {
-    "functions": "taken as random functions of their operands",
-    "exponents": "taken as powers with exponents in a second field, and discrete logarithms, by their laws",
-    "roots": "taken as roots in the fields, if their operands have roots",
-    "order": "choices by a random order of numbers, tested only at the drawn inputs",
-    "integers": "computed exactly, tested only at the drawn inputs",
-    "bits": "taken as random functions between floats and their bits or integers",
-    "random numbers": "taken as functions of their operands and of the number of draws of the device",
-    "quotients": "assumed not to divide by 0, nor to cancel what is 0 or infinite",
-    "literals": "read as numbers that round to them, such as 0.1",
-    "types": "floats of another width in the other program",
-    "domain": "compared only for the numbers of a domain",
-    "range": "inputs so large or tiny that results diverge",
+    "functions": "treated as random functions of their operands",
+    "exponents": "treated by their laws, as powers with exponents in a second field and as discrete logarithms",
+    "roots": "treated as roots in the prime fields, if their operands have roots there",
+    "order": "decided by a random order of numbers; tested only on the drawn inputs",
+    "integers": "computed exactly; tested only on the drawn inputs",
+    "bits": "treated as random functions between floats and their bits, or integers",
+    "random numbers": "treated as functions of their operands and of the device's number of draws",
+    "quotients": "assumed neither to divide by 0 nor to cancel a factor that is 0 or infinite",
+    "literals": "read as exact numbers that round to them, such as 0.1",
+    "types": "floats with a different width in the other program",
+    "domain": "compared only on the numbers of a domain",
+    "range": "inputs so large or so small that the results diverge",
 }
 """What is assumed about a class, as text."""
 

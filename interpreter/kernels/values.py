@@ -13,7 +13,7 @@ from xbuild.core.graph import Computation
 
 
 class ArgumentError(XbuildError):
-    """An argument does not fit the computation's parameter, or an item does not fit the infeed that reads it."""
+    """Raised if an argument does not fit its parameter, or an item does not fit the infeed that reads it."""
 
 
 def read(value: Any, shape: AnyShape, name: str) -> Any:
@@ -34,7 +34,7 @@ def read(value: Any, shape: AnyShape, name: str) -> Any:
         _mismatch(name, problem, f".astype(xb.{shape.dtype}.dtype) converts it", *_hint_of_floats(array, shape))
     if not _fits(array.shape, shape):
         one_deep = isinstance(value, list | tuple) and len(value) == 1 and _fits(array.shape[1:], shape)
-        hints = ["pass arguments one by one: evaluate(computation, x, y)"] if one_deep else []
+        hints = ["pass each argument separately: evaluate(computation, x, y)"] if one_deep else []
         _mismatch(name, f"has shape {list(array.shape)}, but {shape} requires {list(shape.dims)}", *hints)
     return array if array.ndim else array[()]
 
@@ -43,7 +43,7 @@ def _hint_of_floats(array: np.ndarray[Any, Any], shape: Shape) -> list[str]:
     """The hint for floats in place of integers, whose fractions a conversion would lose."""
     if array.dtype.kind != "f" or not shape.dtype.is_integer:
         return []
-    return [f"that drops fractions; a parameter of shape {shape.with_dtype(f32)} keeps them"]
+    return [f"the conversion drops fractions; a parameter of shape {shape.with_dtype(f32)} keeps them"]
 
 
 def _read_tuple(value: Any, shape: TupleShape, name: str) -> tuple[Any, ...]:
@@ -202,7 +202,7 @@ def _row(row: Any, number: int, counts: Sequence[int]) -> tuple[Any, ...]:
 def _by_device(devices: int) -> str:
     """How to pass inputs to this number of devices, with one argument x each."""
     lists = ", ".join(f"[x{n}]" for n in range(min(devices, 3))) if devices > 1 else "[x]"
-    return f"inputs has one list of arguments for each device: [{lists}{', ...' * (devices > 3)}]"
+    return f"inputs takes a list of arguments for each device: [{lists}{', ...' * (devices > 3)}]"
 
 
 def wrong_count(entry: Computation, count: int, device: int) -> ArgumentError:
@@ -230,7 +230,8 @@ def feeds_by_device(
     items = dict(infeed) if isinstance(infeed, Mapping) else dict(enumerate(infeed or ()))
     if unknown := set(items) - set(range(devices)):
         raise ArgumentError(
-            "argument_mismatch", f"infeed for device {min(unknown)}, but the program has {devices} devices"
+            "argument_mismatch",
+            f"infeed items are given for device {min(unknown)}, but the program has {devices} devices",
         )
     return {device: iter(items.get(device, ())) for device in range(devices)}
 

@@ -32,9 +32,9 @@ def _half_the_memory() -> int:
 
 @frozen
 class Limits:
-    """The limits at which a run stops with a report: `trips` of each loop, `seconds` in total, `bytes` of each value.
+    """The limits at which a run stops with a report: `trips` of each loop, total `seconds`, and `bytes` of each value.
 
-    None means no limit; the default of `bytes` is half of the machine's memory.
+    None means no limit. The default of `bytes` is half of the machine's memory.
 
     >>> Limits(trips=10).seconds is None
     True
@@ -81,7 +81,7 @@ def _counted(running: _Running) -> Iterator[int]:
         check_time()
         if last is not None and first + _STRIDE > last + 1:
             yield from range(first, last + 2)  # the condition may still end the loop before trip last + 1
-            raise LimitReached("limit_trips", f"a loop has run {last} trips and would continue; the limit is {last}")
+            raise LimitReached("limit_trips", f"a loop has run {last} trips, which is the limit, and would continue")
         yield from range(first, first + _STRIDE)
 
 

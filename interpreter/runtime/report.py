@@ -81,7 +81,7 @@ class DeviceState:
 
 @frozen
 class Report:
-    """The report of a stopped run: `kind` is a kind of stop, `devices` has the state of each device."""
+    """The report of a stopped run: `kind` is a kind of stop, and `devices` has the state of each device."""
 
     kind: str = field(validator=lambda _, __, kind: _check_kind(kind))
     message: str
@@ -95,11 +95,14 @@ class Report:
         return self.report()
 
     def report(self, *, all: bool = False, width: int = WIDTH) -> str:
-        """The report as text; `all` shows the rows that str() folds after ten."""
+        """Return the report as text; `all` shows the rows that str() folds after ten."""
         return plain(self.lines(all, width))
 
     def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
-        """The sentence, the devices that are the cause, the cause and the fix; then the other devices."""
+        """Return the lines of the report.
+
+        They are the sentence, the devices at fault, the cause and the fix, then all other devices.
+        """
         yield (StyledText(f"stopped: {self.message} [{self.kind}]", "bad"),)
         causes = [state for state in self.devices if state.cause]
         rest = [state for state in self.devices if not state.cause]
@@ -107,7 +110,7 @@ class Report:
             yield from _devices("root cause", causes, all, width, more)
         yield from self._why(width)
         if rest:
-            yield from _devices("waiting because of it" if causes else "where each device is", rest, all, width, more)
+            yield from _devices("waiting as a result" if causes else "where each device is", rest, all, width, more)
         if self.parting:
             yield from ((), ("  ", StyledText("sequences", "title"), f"  {self.parting[0]}"))
             yield from ((f"  {line}",) for line in self.parting[1:])
@@ -120,7 +123,7 @@ class Report:
         if self.repair:
             yield from labelled("fix", self.repair, width, style="good")
         if self.let_through:
-            allowed = f"the check allowed it: {self.let_through} (verdict: depends)"
+            allowed = f"the check left this to the run: {self.let_through} (verdict: depends)"
             yield from labelled("note", allowed, width, title="dim")
 
     def _repr_html_(self) -> str:
@@ -130,7 +133,7 @@ class Report:
         return Drawing(lanes_of(self))._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data; if very many devices are missing, only some are listed."""
+        """Return the report as plain data; if very many devices are missing, only some are listed."""
         most = max(4, MOST_MISSING // max(len(self.devices), 1))
         devices = [state.to_dict(most) for state in self.devices]
         return {
@@ -145,18 +148,18 @@ class Report:
 
 
 class Stopped(Harmless):
-    """A run that could not continue; `report` says where each device is and why."""
+    """Raised if a run cannot continue; `report` says where each device is, and why it stopped there."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(str(report))
         self.report = report
 
     def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
-        """The lines of the report."""
+        """Return the lines of the report."""
         yield from self.report.lines(all, width, more)
 
     def raise_interrupt(self) -> None:
-        """Raise the user's interrupt again if it stopped the run, for work of which the run is a part."""
+        """Raise the user's interrupt again if it stopped the run, so that the caller of the run stops too."""
         if self.report.kind == "interrupted":
             raise KeyboardInterrupt from self
 

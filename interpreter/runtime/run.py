@@ -18,16 +18,14 @@ import numpy as np
 from attrs import define, evolve, field
 
 from shape_inference import AnyShape, Shape, TupleShape
-from shape_inference.escaping import Harmless
 from xbuild import checking
+from xbuild.checking import Refused as Refused
 from xbuild.checking import Verdict
 from xbuild.checking.model.program import as_module, as_program, grid_of, program_of
-from xbuild.checking.model.verdict import report_lines
 from xbuild.checking.structure.transfers import ABSENT, find_absent_devices
 from xbuild.core.diagnostics import BuildError
 from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.core.memos import memo, remembered
-from xbuild.core.report_text import MORE, WIDTH, Line, plain
 from xbuild.process.limits import SHALLOW, DeadlineError, depth, room_for_calls, within
 from xbuild.properties.effects import name_in_report
 
@@ -59,22 +57,6 @@ from .observers import AnyObserver, MarkObserver, PathObserver, Watching, as_pat
 from .report import Report, Stopped
 
 
-class Refused(Harmless):
-    """Raised if the check before the run refuses a program; `verdict` has the findings."""
-
-    def __init__(self, verdict: Verdict, *hints: str) -> None:
-        self.verdict, self.hints = verdict, hints
-        super().__init__(plain(self.lines()))
-
-    def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
-        """The lines of the verdict's report, then the hints."""
-        yield from report_lines(self.verdict, all, width, more)
-        yield from ((f"  hint: {hint}",) for hint in self.hints)
-
-    def _repr_html_(self) -> str:
-        return self.verdict._repr_html_()
-
-
 def evaluate(
     computation: Computation,
     *arguments: Any,
@@ -85,20 +67,21 @@ def evaluate(
     limits: Limits | None = None,
     denormals: Denormals = "flush",
 ) -> Any:
-    """Run a computation on one device; the result is an array, a NumPy scalar for rank 0, or a tuple of these.
+    """Run a computation on one device. Return an array, a NumPy scalar for rank 0, or a tuple of these.
 
-    `arguments`: one for each parameter, an array of its shape and element type, or Python numbers and nested lists,
-    which are converted to the element type; for a tuple parameter, a tuple. Arrays of the types that NumPy gives Python
-    numbers are converted as well: float64 is rounded to a float type, complex128 to a complex type, and int64 becomes
-    any type that holds each of its numbers. Other types, and numbers that the conversion would change, are refused.
+    `arguments` has one item for each parameter: an array of its shape and element type, Python numbers and nested
+    lists, which are converted to the element type, or a tuple for a tuple parameter. Arrays of NumPy's default types
+    for Python numbers are also converted: float64 is rounded to a float type, complex128 to a complex type, and int64
+    becomes any type that can hold all its numbers. Arrays of other types, and numbers that the conversion would change,
+    are refused.
 
-    `seed`: the seed of the random numbers, an integer. `sequential`: every fold combines one element after the other,
-    in order. `observer`: called with the step, device, instruction and value of each instruction. `limits`:
-    trips of loops, seconds and bytes (`Limits`). For `strict` and `denormals`, see `execute`.
+    `seed` is an integer from which random numbers are drawn. With `sequential`, every fold combines one element after
+    the other, in order. `observer` is called with the step, device, instruction and value of each instruction. `limits`
+    sets limits on the trips of loops, seconds and bytes (`Limits`). `execute` explains `strict` and `denormals`.
 
-    Raises TypeError for anything but a Computation, ArgumentError if an argument does not fit its parameter, Refused
-    if the check refuses the computation, Stopped if a limit is reached or a registered function raises, and
-    StrictFailure at the end of a strict run with findings.
+    Raises TypeError if the first argument is not a Computation, ArgumentError if an argument does not fit its
+    parameter, Refused if the check refuses the computation, Stopped if a limit is reached or a registered function
+    raises, and StrictFailure at the end of a strict run with findings.
 
     >>> import xbuild as xb
     >>> evaluate(xb.computation(xb.f32[3])(lambda x: x * 2.0), [1.0, 2.0, 3.0])
@@ -127,8 +110,8 @@ def evaluate(
 
 
 _HINT = (
-    "builder.build() and module.entry are computations, as in xb.evaluate(builder.build(), x); execute(module, inputs) "
-    "runs a Module"
+    "pass builder.build() or module.entry, as in xb.evaluate(builder.build(), x); to run a Module, use "
+    "execute(module, inputs)"
 )
 
 
@@ -163,44 +146,45 @@ def execute(
     check: bool = True,
     denormals: Denormals = "flush",
 ) -> list[Any]:
-    """Check a program, then run it on all its devices; the result is a list with the value of each device.
+    """Check a program, then run it on all its devices. Return a list with the value of each device.
 
-    `program`: a Computation is a program for one device. `inputs`: for each device a list of its arguments, as
-    `evaluate` takes them, in the order of the devices or by number; device = replica * num_partitions + partition.
-    A value is an array of the shape of the root, a NumPy scalar for rank 0, or a tuple of these. The result is the same
-    on any number of cores.
+    `program` may be a Computation, which runs on one device. `inputs` has for each device a list of its arguments, as
+    `evaluate` takes them, in the order of the devices or as a mapping from device numbers; device = replica *
+    num_partitions + partition. A value is an array of the shape of the root, a NumPy scalar for rank 0, or a tuple of
+    these. The number of cores does not change the result.
 
-    `infeed`: for each device an iterable of items, each of the shape of the infeed that reads it. `outfeed`: called
-    with the device and the item of each outfeed. `send_buffers`: the number of sends of a channel that complete before
-    their recvs are posted. `seed`: the seed of the random numbers, from which each device draws its own. `sequential`:
-    every fold combines one element after the other, in order. `observer`: called with the step, device,
-    instruction and value of each instruction. `limits`: trips of loops, seconds and bytes (`Limits`). `check`:
-    whether the program is checked for deadlock before the run; without it, a program is refused only if it names
-    devices that do not exist, and runs in recorded order until it ends or no device can continue.
+    `infeed` has for each device an iterable of items, each of the shape of the infeed that reads it. `outfeed` is
+    called with the device and the item of each outfeed. `send_buffers` is the number of sends of a channel that
+    complete before their recvs are posted. `seed` is the seed from which each device draws its own random numbers. With
+    `sequential`, every fold combines one element after the other, in order. `observer` is called with the step, device,
+    instruction and value of each instruction. `limits` sets limits on the trips of loops, seconds and bytes (`Limits`).
+    `check=False` skips the check for deadlock before the run: the program is then refused only if it names devices that
+    do not exist, and runs in recorded order until it ends or no device can continue.
 
-    `denormals` is "flush", as on XLA:CPU, or "keep", as in IEEE 754. If they are flushed, arithmetic reads denormal
-    operands as zeros of their sign and returns such zeros for denormal results; ops that only move elements keep them.
-    Denormal numbers of f16 and smaller types are kept in both modes, since these types are computed in f32. Functions
-    of the user (custom calls, observers, infeeds) run in the mode that the calling thread had.
+    `denormals` is "flush", as on XLA:CPU, or "keep", as in IEEE 754. With "flush", arithmetic reads denormal operands
+    as zeros of their sign and returns such zeros for denormal results; ops that only move elements keep denormals.
+    Denormal numbers of f16 and smaller types are kept in both modes, because these types are computed in f32. The
+    user's functions (custom calls, observers, infeeds) run in the mode of the calling thread.
 
-    Each op rounds its result, with one exception, as on XLA:CPU: if a sum or difference of f32 or f64 arrays has one
-    product as an operand and is only compared, for a reduction, the product is not rounded
+    Each op rounds its result. XLA:CPU has one exception, and so does xbuild: if one operand of a sum or difference of
+    f32 or f64 arrays is a product, and the sum is only compared for a reduction, the product is not rounded
     (`interpreter/compiler/facts.py`).
 
-    `strict` checks every value without changing the results. At the end, StrictFailure is raised if there are
-    findings, with `findings` and `results`. A finding is: an index that was clamped, or an update that was dropped; a
-    conversion out of range; an integer division by zero, or of the least number by -1; a shift by at least the width; a
-    NaN or infinity that no contributing element has; an element that never got a value; a broken promise about
-    indices; parameters that differ although `parameter_replication` or `sharding` promises that they are equal; values
-    that differ although a type on a mesh says that they are equal. Overflow of integers in +, - and * is defined, and
-    not a finding. Computations of map, reduce, sort and the like are checked while they run, on whole arrays; those
-    that are one known op, and collectives, are checked by their results. A strict run takes about twice the time for
-    elementwise ops of floats, up to five times for divisions and shifts of integers, and a tenth more for matrix
-    products; without `strict` there is no cost.
+    `strict` checks every value without changing the results. If there are findings, StrictFailure is raised at the end,
+    with `findings` and `results`. Findings are clamped indices, dropped updates, conversions out of range, integer
+    divisions by zero or of the least number by -1, shifts by at least the width, NaNs and infinities that no
+    contributing element has, elements that never got a value, and broken promises. A promise is broken if indices are
+    not as promised, if parameters differ although `parameter_replication` or `sharding` promises that they are equal,
+    or if values differ although a type on a mesh says that they are equal. Overflow of integers in +, - and * is
+    defined, so it is not a finding. The computations of map, reduce, sort and similar ops are checked on complete
+    arrays while they run. A computation that is one known op, and a collective, are checked by their results. A strict
+    run takes about twice the time for elementwise ops of floats, up to five times for divisions and shifts of integers,
+    and a tenth more for matrix products. Without `strict` there is no cost.
 
-    Raises Refused if the check refuses the program, Stopped if no device can continue, a limit is reached or a
-    registered function raises, ArgumentError if an input does not fit, StrictFailure as above, and BuildError if
-    calls are nested more than 500 deep, or an unchecked program names a device that does not exist.
+    Raises Refused if the check refuses the program; Stopped if no device can continue, a limit is reached or a
+    registered function raises; ArgumentError if an input does not fit; StrictFailure at the end of a strict run with
+    findings; and BuildError if calls are nested more than 500 deep, or if an unchecked program names a device that does
+    not exist.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
@@ -325,8 +309,8 @@ def _refuse_absent_devices(program: Module | ModuleGroup) -> None:
 
 
 _SEVERAL = (
-    "this program has one device, whose id is 0; xb.Module('name', computation, num_replicas=2) has two devices, "
-    "and xb.execute(module, [[x0], [x1]]) runs it"
+    "this program has only device 0; for two devices, run xb.Module('name', computation, num_replicas=2) with "
+    "xb.execute(module, [[x0], [x1]])"
 )
 
 

@@ -109,9 +109,9 @@ def _previous_trip(loop: Instruction, number: int, depth: int, picks: tuple[int,
 class StrictFinding:
     """A finding of a strict run (a clamped index, a dropped update, a new NaN, ...) at one place of a device.
 
-    `standing` is the instruction with its call path and loop trips; `index` is the element of its result, None if the
-    finding has no element; `values` are the operands' values there; `further` counts repetitions at other elements, in
-    other trips. `chain` is the backward slice of the instruction, parameters first.
+    `standing` is the instruction with its call path and loop trips. `index` is the element of its result, or None if
+    the finding has no element. `values` are the values of the operands at this element. `further` counts repetitions at
+    other elements or in other trips. `chain` is the backward slice of the instruction, parameters first.
     """
 
     kind: str = field(validator=lambda _, __, kind: _known(kind))
@@ -131,7 +131,7 @@ class StrictFinding:
         return chain_of(self.standing)[0]
 
     def lines(self, also: Sequence[int] = (), chained: bool = True) -> Iterator[str]:
-        """The lines of a report: the finding, the other devices with the same finding, and the chain."""
+        """Return the lines of a report: the finding, the other devices with the same finding, and the chain."""
         yield f"  {self.kind}  {self.standing} on {_devices(self.device, also)}{_source(self.instruction)}"
         index = (f"at {list(self.index)}",) if self.index else ()
         yield f"    {'  '.join((*index, *(f'{name} {_short(value)}' for name, value in self.values), self.what))}"
@@ -148,7 +148,7 @@ class StrictFinding:
             yield f"    {'' if number else 'from':<4}  {row}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The finding as a dict of plain data."""
+        """Return the finding as a dict of plain data."""
         source = self.instruction.source
         return {
             "kind": self.kind,
@@ -172,14 +172,14 @@ class StrictReport:
     findings: tuple[StrictFinding, ...]
 
     def report(self, *, all: bool = False) -> str:
-        """The report as text; `all` shows the places that str() folds after ten."""
+        """Return the report as text; `all` shows the places that str() folds after ten."""
         return "\n".join(self.lines(all))
 
     def __str__(self) -> str:
         return self.report()
 
     def lines(self, all: bool = False, more: str = MORE) -> Iterator[str]:
-        """The lines of the report; `more` says how to see the places that are folded."""
+        """Return the lines of the report; `more` is the hint that says how to see folded places."""
         total = sum(1 + finding.further for finding in self.findings)
         groups = self._groups()
         kinds = ", ".join(dict.fromkeys(finding.kind for finding in self.findings))
@@ -209,7 +209,7 @@ class StrictReport:
 
 
 class StrictFailure(Harmless):
-    """Raised after a strict run with findings: `findings`, their `report`, and the `results` by device.
+    """Raised after a strict run with findings. It has the `findings`, their `report`, and the `results` by device.
 
     >>> import xbuild as xb
     >>> try:

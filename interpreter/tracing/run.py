@@ -196,18 +196,18 @@ class Keep:
         """The text about values that were not kept in full."""
         parts = []
         if self.short:
-            parts.append(f"{self.short:,} values of more than {self.elements:,} elements are kept as summaries")
+            parts.append(f"the trace summarizes {self.short:,} values of more than {self.elements:,} elements")
         if self.passed:
             parts.append(
-                f"one execution in {self.every} of each instruction is kept; {self.passed:,} values are not kept"
+                f"the trace keeps one execution in {self.every} of each instruction and omits {self.passed:,} values"
             )
         if self.late:
             parts.append(
-                f"{self.late:,} values came after {self.bytes:,} bytes had been kept; "
-                f"those of more than {SUMMARY:,} bytes are kept as summaries"
+                f"the trace already had {self.bytes:,} bytes when {self.late:,} values came; it summarizes those of "
+                f"more than {SUMMARY:,} bytes"
             )
         if self.dropped:
-            parts.append(f"{self.dropped:,} values came after {2 * self.bytes:,} bytes and are not kept")
+            parts.append(f"the trace omits {self.dropped:,} values, since it already had {2 * self.bytes:,} bytes")
         return "; ".join(parts)
 
 
@@ -248,7 +248,7 @@ class Tracer(ABC):
 
     def left_out(self) -> str:
         """The text about values that were not kept."""
-        return "no value was kept"
+        return "the trace holds no values"
 
     def _spool(self, hand_on: Callable[[Tracer], None]) -> None:
         """Call `hand_on` in the user's mode of denormal numbers, since it is not part of the run."""
@@ -390,21 +390,21 @@ def _record(
 def trace(*arguments: Any, **options: Any) -> Trace:
     """Run a program on all its devices as `execute` does, and return the run as data, a `Trace`.
 
-    A trace has an event for each instruction that a device has executed: its device, its instruction and call path, its
-    logical time (a number without a unit, from 1) and its value.
+    A trace has an event for each instruction that a device has executed. The event records the device, the instruction
+    and its call path, the logical time (a number without a unit, from 1) and the value.
 
-    `inputs` and further `options` are those of `execute`. `elements`: arrays of up to this many elements are kept in
-    full, larger ones as a summary. `bytes`: after this many bytes, values are kept as summaries, and after as many
-    again not at all. `every`: the values of each `every`-th execution of an instruction on a device are kept.
-    `values=False` keeps no value. `origins=True` adds, for results of few elements, the elements of the operands from
-    which each was computed. `folder`: the trace is written there during the run, so that an interrupted run leaves
-    what it has recorded; values are read from there.
+    `inputs` and further `options` are those of `execute`. Arrays of up to `elements` elements are kept in full, and
+    larger arrays as a summary. After `bytes` bytes, values are kept as summaries; after twice as many, values are not
+    kept. With `every=n`, the trace keeps the value of every n-th execution of an instruction on a device. With
+    `values=False`, it keeps no values. With `origins=True`, it adds, for results of few elements, the operand elements
+    from which each result element was computed. The trace is written to `folder` during the run, so that an interrupted
+    run leaves a readable trace; values are then read from this folder.
 
-    A run that stops returns the trace so far, with the report in `stop`; a strict run returns its findings in
-    `findings`. With `check=False`, a program that the check refuses runs until no device can continue.
+    If a run stops, the trace has the events up to that point, and the report in `stop`. A strict run has its findings
+    in `findings`. With `check=False`, a program that the check would refuse runs until no device can continue.
 
-    Raises Refused if the check refuses the program, ArgumentError if an input does not fit, and TraceError if
-    the folder contains files that are not a trace.
+    Raises Refused if the check refuses the program, ArgumentError if an input does not fit, and TraceError if the
+    folder contains files that are not a trace.
 
     >>> import xbuild as xb
     >>> square = xb.Module("square", xb.computation(xb.f32[()])(lambda x: x * x))

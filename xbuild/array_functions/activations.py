@@ -291,7 +291,7 @@ def one_hot(
     """
     shape = array_of(operand)
     if not shape.dtype.is_integer:
-        refuse("element_type_unsupported", f"operand is {shape}: element type {shape.dtype} is not integer")
+        refuse("element_type_unsupported", f"operand is {shape}; expected an integer element type")
     rank = shape.rank + 1
     place = axis_of(axis, shape, rank=rank)
     sizes = (*shape.dims[:place], num_classes, *shape.dims[place:])

@@ -68,8 +68,8 @@ def floats(operand: Value) -> Shape:
     if not shape.dtype.is_float:
         refuse(
             "element_type_unsupported",
-            f"operand is {shape}; expected floats",
-            "x.astype(xb.f32) makes floats of the elements",
+            f"operand is {shape}; expected a float array",
+            "convert the operand with x.astype(xb.f32)",
         )
     return shape
 
@@ -125,7 +125,7 @@ def extremum(operand: Value, sign: int, axis: Axis, keepdims: bool, name: str | 
         refuse("element_type_unsupported", f"operand is {shape}: complex numbers have no order")
     dims = axes_of(axis, shape)
     if 0 in (shape.dims[dim] for dim in dims):
-        refuse("non_positive", f"operand is {shape}: it has 0 elements along {list(dims)}, expected at least 1")
+        refuse("non_positive", f"operand is {shape}: dimensions {list(dims)} hold 0 elements, expected at least 1")
     if shape.dtype is pred:
         return reduce_axes(operand, sign > 0, ops.and_ if sign > 0 else ops.or_, axis, keepdims, name)
     to_apply = ops.minimum if sign > 0 else ops.maximum
@@ -157,9 +157,9 @@ def widen_operand(operand: Value) -> tuple[Value, PrimitiveType]:
 
 @dressed
 def sum(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """Return the sum of the elements along `axis`: an int, several ints, or None for all. Negative ints count from the
-    end.
+    """Return the sum of the elements along `axis`.
 
+    `axis` is an int, several ints, or None for all dimensions; negative ints count from the end.
     Floats narrower than f32 are summed in f32 and rounded once. The sum of pred or of narrower integers is s32 or u32,
     as in jax.numpy. `keepdims` keeps the summed dimensions, with extent 1.
     Raises: not_array, dimension_out_of_range or duplicate_dimension.
@@ -204,9 +204,9 @@ def _accumulate(
 
 @dressed
 def amax(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """Return the largest element along `axis`, or NaN if an element is NaN. `x.max()` does the same; xb.max compares
-    two operands.
+    """Return the largest element along `axis`, or NaN if an element is NaN.
 
+    `x.max()` does the same; xb.max compares two operands.
     `axis` and `keepdims` are those of xb.sum.
     Raises: non_positive if there are no elements; element_type_unsupported for complex numbers; the errors of xb.sum.
 
@@ -221,9 +221,9 @@ def amax(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
 
 @dressed
 def amin(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """Return the smallest element along `axis`, or NaN if an element is NaN. `x.min()` does the same; xb.min compares
-    two operands.
+    """Return the smallest element along `axis`, or NaN if an element is NaN.
 
+    `x.min()` does the same; xb.min compares two operands.
     `axis` and `keepdims` are those of xb.sum.
     Raises: the errors of xb.amax.
 
@@ -396,7 +396,7 @@ def _variance(operand: Value, axis: Axis, ddof: int, keepdims: bool) -> Value:
         refuse(
             "element_type_unsupported",
             f"operand is {shape}: the variance of complex numbers is not defined here",
-            "xb.var(xb.real(x)) + xb.var(xb.imag(x)) is that of jax.numpy",
+            "for the variance that jax.numpy computes, use xb.var(xb.real(x)) + xb.var(xb.imag(x))",
         )
     operand = convert_to(operand, wide(as_float(shape.dtype)))
     away = subtract(operand, _mean(operand, axis, True))

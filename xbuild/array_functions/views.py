@@ -32,7 +32,10 @@ def squeeze(operand: Value, axis: Axis = None, *, name: str | None = None) -> Va
     dropped = [dim for dim, size in enumerate(shape.dims) if size == 1] if axis is None else axes_of(axis, shape)
     for dim in dropped:
         if shape.dims[dim] != 1:
-            refuse("dimension_mismatch", f"axis={axis}: dimension {dim} of operand {shape} is {shape.dims[dim]}, not 1")
+            refuse(
+                "dimension_mismatch",
+                f"axis={axis}: dimension {dim} of operand {shape} has extent {shape.dims[dim]}, expected 1",
+            )
     sizes = [size for dim, size in enumerate(shape.dims) if dim not in dropped]
     return ops.reshape(operand, new_sizes=sizes, name=name)
 

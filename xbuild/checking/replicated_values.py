@@ -56,7 +56,7 @@ _SOURCES = {
     "rng_get_and_update_state": "each device has its own state",
     "recv": "each device receives its own",
     "recv_done": "each device receives its own",
-    "custom_call": "it reaches outside of the program",
+    "custom_call": "the value comes from outside the program",
 }
 
 
@@ -153,7 +153,7 @@ def reason_text(values: Replication, value: Instruction, leaf: tuple[int, ...]) 
     a, b = groups[0][0], groups[1][0]
     part = next(each for each in values.parts if value in each.labels)
     if b not in part.devices:
-        return f"{name} belongs to several programs, which are not compared"
+        return f"{name} belongs to several programs, and values of different programs are not compared"
     reasons = Reasons(values, part.module.entry, a, b)
     path_back = reasons.path_back((value, _leaf_that_differs(values, value, leaf, a, b)))
     width = max(len(_place_name(place)) for place in path_back)
@@ -196,8 +196,8 @@ def _cause_text(source: Instruction) -> str:
     if source.opcode in _SOURCES:
         return _SOURCES[source.opcode]
     if collective_in(source) is not None:
-        return "these devices get different parts of it, or are in groups whose operands may differ"
-    return "nothing shows that it is equal"
+        return "these devices receive different parts of the result, or belong to groups whose operands may differ"
+    return "no rule proves the value equal"
 
 
 # ----------------------------------------------------------------------------
@@ -287,21 +287,21 @@ class _Part:
 
 @frozen(eq=False, repr=False)
 class Replication:
-    """The groups of devices that hold equal values in every run, for every value of a program; `str` returns a table.
+    """For every value of a program, the groups of devices that hold equal values in every run. `str` returns a table.
 
-    Devices of one group execute an instruction equally often, with equal values each time. The values of devices of
-    different groups may differ.
+    Devices of one group execute an instruction equally often, with equal values each time. Devices of different groups
+    may have different values.
     """
 
     parts: tuple[_Part, ...]
 
     def groups(self, value: Instruction | Value | str, leaf: Sequence[int] = ()) -> Groups:
-        """The groups of devices that hold equal values of an instruction, or of one leaf of its tuple.
+        """Return the groups of devices that hold equal values of an instruction, or of one leaf of its tuple.
 
-        `leaf` is a path into the tuple, as XLA's ShapeIndex; if it leads to a tuple, all its leaves are compared. Each
-        device that runs the program is in one group. A value may be given by name (`body/add.3` if several have it).
-        Raises KeyError for an instruction that is not in the program, or whose value no device holds by itself (one
-        that a reduction applies), IndexError for a leaf that does not exist.
+        `leaf` is a path into the tuple, as XLA's ShapeIndex. If it leads to a tuple, all leaves of this tuple are
+        compared. Each device that runs the program is in one group. A value may be given by name (`body/add.3` if
+        several have the name `add.3`). Raises KeyError for an instruction that is not in the program, or whose value no
+        device holds by itself (such as one that a reduction applies), and IndexError for a leaf that does not exist.
 
         >>> import xbuild as xb
         >>> total = xb.computation(xb.f32[2])(lambda x: xb.all_reduce(x, xb.add, replica_groups=[[0, 1], [2, 3]]))
@@ -319,7 +319,10 @@ class Replication:
     def is_replicated(
         self, value: Instruction | Value | str, leaf: Sequence[int] = (), *, across: str = "devices"
     ) -> bool:
-        """Whether all devices hold equal values; or all replicas of each partition, or all partitions of each replica.
+        """Return whether all devices hold equal values.
+
+        With `across="replicas"`, return whether all replicas of each partition do; with `across="partitions"`, whether
+        all partitions of each replica do.
 
         >>> import xbuild as xb
         >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
@@ -339,9 +342,10 @@ class Replication:
         return all(len(found) == 1 for found in together.values())
 
     def why(self, value: Instruction | Value | str, leaf: Sequence[int] = ()) -> str:
-        """Whether a value is equal on all devices; if it may differ, the path back to where the difference begins.
+        """Explain whether a value is equal on all devices.
 
-        Raises as `groups` does.
+        If the value may differ, the text shows the path back to the origin of the difference.
+        Raises the errors of `groups`.
 
         >>> import xbuild as xb
         >>> scaled = xb.computation(xb.f32[2])(lambda x: xb.cross_replica_sum(x) * x)
@@ -354,7 +358,9 @@ class Replication:
         return reason_text(self, self._instruction(value), tuple(leaf))
 
     def counts(self) -> dict[Instruction, int]:
-        """The number of groups of devices with equal values, for each value: data to show in a picture.
+        """Return the number of groups of devices with equal values, for each value.
+
+        `xb.viz` can show these numbers in a picture.
 
         >>> import xbuild as xb
         >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
@@ -369,7 +375,7 @@ class Replication:
         return {each: len(self.groups(each)) for each in self.values()}
 
     def values(self) -> Iterator[Instruction]:
-        """The instructions with known facts, computation by computation."""
+        """Return the instructions with known facts, computation by computation."""
         for part in self.parts:
             for _, each in part.values():
                 yield each
@@ -384,7 +390,7 @@ class Replication:
         if len(found) == 1:
             return found.pop()
         several = [f"{home.name}/{each.name}" for home, each in places if each in found]
-        what = f"several have this name: {', '.join(several[:8])}" if found else _ABSENT
+        what = f"several instructions have this name: {', '.join(several[:8])}" if found else _ABSENT
         raise KeyError(f"replication: {value!r}: {what}")
 
     def _parts(self, instruction: Instruction) -> list[_Part]:
@@ -400,7 +406,7 @@ class Replication:
     __repr__ = __str__
 
 
-_ABSENT = "the program runs no such instruction"
+_ABSENT = "no such instruction runs in the program"
 
 
 def _descend(
@@ -415,19 +421,18 @@ def _descend(
 def replication(
     program: Module | ModuleGroup, replicated: ReplicatedParameters | None = None, *, annotations: bool = True
 ) -> Replication:
-    """Which devices hold equal values in every run, for each leaf of each value of a program.
+    """Return which devices hold equal values in every run, for each leaf of each value of a program.
 
     Equal values are constants, results that one op computes from equal values, and results that a collective returns to
     members of one group, or to groups with equal operands. Values that follow from device ids only are evaluated and
     compared. Inside a loop or a branch, only devices that execute the instruction equally often are compared. Each
     module of a group is analysed separately.
 
-    `replicated` says which parameters are equal on all devices: by number, all of it or leaf by leaf. With
-    `annotations`, the promises of the program count: `parameter_replication` (of each leaf, between replicas),
-    `sharding` of parameters and infeeds (between partitions), types of parameters on a mesh, `known_trip_count` of
-    loops. `xb.check` relies on no promise.
-    Raises XbuildError (invalid_attribute) if `replicated` names a parameter or leaves that do not exist, TypeError for
-    anything that is not a program.
+    `replicated` says which parameters are equal on all devices: by number, completely or leaf by leaf. With
+    `annotations`, the analysis relies on promises of the program: `parameter_replication` (of each leaf, between
+    replicas), `sharding` of parameters and infeeds (between partitions), types of parameters on a mesh, and
+    `known_trip_count` of loops. `xb.check` relies on no promises. Raises XbuildError (invalid_attribute) if
+    `replicated` names a parameter or leaf that does not exist, and TypeError if the argument is not a program.
 
     >>> import xbuild as xb
     >>> f = xb.computation(xb.f32[2], xb.f32[2])(lambda x, w: xb.cross_replica_sum(x) * w)
@@ -497,12 +502,12 @@ def _check_replicated(module: Module, replicated: ReplicatedParameters) -> None:
         if number not in range(len(parameters)):
             count = f"{len(parameters)} parameter{'s' * (len(parameters) != 1)}"
             refuse(
-                "invalid_attribute", f"replication: replicated names parameter {number}, and {module.name} has {count}"
+                "invalid_attribute", f"replication: replicated= names parameter {number}, but {module.name} has {count}"
             )
         leaves = len(flatten(parameters[number].shape))
         if not isinstance(flags, bool) and len(flags) != leaves:
             refuse(
                 "invalid_attribute",
-                f"replication: replicated lists {len(flags)} leaves for parameter {number} "
-                f"({parameters[number].name}), and {parameters[number].shape} has {leaves}",
+                f"replication: replicated= lists {len(flags)} leaves for parameter {number} "
+                f"({parameters[number].name}), but {parameters[number].shape} has {leaves}",
             )

@@ -71,7 +71,7 @@ MOST_BUFFERS = 4
 
 
 class ScheduleError(Harmless, ValueError):
-    """These programs run in no order; `verdict` says why."""
+    """Raised if programs run in no order; `verdict` says why."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(str(verdict))
@@ -86,15 +86,15 @@ def check(
     *,
     max_seconds: float | None = None,
 ) -> Verdict:
-    """Whether a program may deadlock, before it runs: ok, error (its structure is wrong), deadlock, depends (on data).
+    """Decide before a run whether a program may deadlock.
 
-    A schedule binds if the module is scheduled, or if one is given: for each device its instructions (or their names)
-    in order, or such an order by computation. Without one, any order that keeps dependencies is legal, and the check
-    searches for one that runs. `send_buffers` is how many sends of a channel complete before their recvs are posted.
-    `infeed` states how many items each device gets. A Computation is the program of one device. After `max_seconds` the
-    verdict is `depends`, and says that time ran out.
-    Raises KeyError if a schedule names a device or instruction that does not exist, TypeError for anything that is not
-    a program.
+    The verdict is ok, error (the structure is wrong), deadlock, or depends (on data).
+    The check follows the schedule if the module is scheduled, or if one is given: for each device its instructions (or
+    their names) in order, or such an order by computation. Otherwise, any order that keeps dependencies is legal, and
+    the check searches for one that runs. `send_buffers` is the number of sends of a channel that complete before their
+    recvs are posted. `infeed` states how many items each device gets. A Computation is the program of one device. After
+    `max_seconds` the verdict is `depends`, and says that time ran out. Raises KeyError if a schedule names a device or
+    instruction that does not exist, and TypeError if the argument is not a program.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
@@ -142,7 +142,7 @@ def _endless_loops(module: Module) -> Iterator[str]:
         for instruction in notable(computation):
             if never_ends(instruction) and any(map(communicates, instruction.called)):
                 name = instruction.name
-                yield f"while {name} never ends, since its condition is constant; the verdict covers one trip of it"
+                yield f"while {name} never ends, since its condition is constant; the verdict covers one trip"
 
 
 @one_evaluator()
@@ -169,8 +169,9 @@ def context_of(arguments: CheckArguments) -> LevelContext | Verdict:
 
 
 def schedule(program: Computation | Module | ModuleGroup) -> Mapping[int, Order]:
-    """For each device an order of its instructions that runs to the end; the recorded one if it does. Raises
-    ScheduleError if no order does.
+    """Return for each device an order of its instructions that runs to the end: the recorded order if it does.
+
+    Raises ScheduleError if no order runs to the end.
 
         >>> import xbuild as xb
         >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
@@ -201,7 +202,7 @@ class _Check:
         conflict = levels.recorder.find_conflict()
         if conflict is not None:
             levels = self._without_conflict(levels, conflict)
-        with during("simulating choices of the data"):
+        with during("simulating the choices that data make"):
             concluded = conclude(self.context, levels)
         if concluded.kind == "deadlock" and not concluded.is_simulated:
             return self._refused(levels)
@@ -262,18 +263,18 @@ class _Check:
             name = conflict.call.name
             return finding(
                 "companion_conflict",
-                f"{name} would have to be left and entered again: its callee and the computation around it wait for "
-                "each other alternately",
+                f"a device would have to leave {name} and enter it again: its callee and its caller wait for each "
+                "other alternately",
                 (devices, Site((), conflict.call)),
-                repair_text=f"inline what {name} calls",
+                repair_text=f"inline the computation that {name} calls",
             )
         assert conflict.shared is not None
         name = conflict.shared.name
         return finding(
             "companion_conflict",
-            f"computation {name} would have to run in one order where it is called first, and in another order later",
+            f"computation {name} would have to run in one order at its first call and in another order at a later call",
             (devices, Site((), conflict.shared.root)),
-            repair_text=f"give each call of {name} a computation of its own",
+            repair_text=f"give each call of {name} its own copy of the computation",
         )
 
     def _scope(self, levels: LevelStage) -> Scope:
@@ -314,7 +315,10 @@ class _Check:
         if "send" in kinds and self.context.send_buffers == 0:
             for buffers in range(1, most_tries(levels, MOST_BUFFERS) + 1):
                 if not self._examine(self.context.program, buffers).stuck:
-                    return f"with a send buffer of {buffers} the program runs: send_buffers={buffers}"
+                    return (
+                        f"the program runs to its end if each channel has a send buffer of {buffers}: "
+                        f"send_buffers={buffers}"
+                    )
         return ""
 
 
@@ -334,7 +338,7 @@ def _summary(program: GridProgram, orders: Mapping[int, Orders], scope: Scope) -
     order = (
         "the recorded order"
         if not changed
-        else f"a schedule that was found (not the recorded order on {devices_text(changed)})"
+        else f"a schedule that the check found (not the recorded order on {devices_text(changed)})"
     )
     return f"{order} runs to its end: {whose}"
 
@@ -391,8 +395,8 @@ def unfinished_verdict(program: GridProgram, seconds: float) -> Verdict:
         f"the check did not finish within {seconds:g} seconds",
         (program.devices, Site((), program.classes[0].module.entry.root)),
         cause="NOT_ALL_TRIED",
-        cause_text="no deadlock was found by then; the run will show it",
-        repair_text=f"give it more time: max_seconds={max(1, round(seconds * 4))}",
+        cause_text="the check found no deadlock by then; only a run can show whether the program completes",
+        repair_text=f"give the check more time: max_seconds={max(1, round(seconds * 4))}",
     )
     return Verdict("depends", "given" if program.given else "found", (found,), entries)
 
@@ -437,12 +441,15 @@ def _too_many_places(program: GridProgram) -> Finding:
     entry = most.module.entry
     return finding(
         "data_dependent",
-        f"too many places that communicate: the calls of {entry.name} lead to {_number_text(places_of(entry))}, "
-        f"and at most {MOST_PLACES:,} are distinguished",
+        f"too many places communicate: the calls of {entry.name} lead to {_number_text(places_of(entry))}, but the "
+        f"check distinguishes at most {MOST_PLACES:,}",
         (most.devices, Site((), entry.root)),
         cause="NOT_ALL_TRIED",
-        cause_text="no deadlock was found, but not every path was followed; the run will show it",
-        repair_text="replace nested calls by a loop, or make the deciding values equal on all devices",
+        cause_text=(
+            "the check found no deadlock, but did not follow every path; only a run can show whether the program "
+            "completes"
+        ),
+        repair_text="replace nested calls with a loop, or make the deciding values equal on all devices",
     )
 
 
@@ -561,5 +568,7 @@ def _rank_by_kind(instruction: Instruction) -> int:
 
 def _say_that_no_common_order_runs(found: Verdict) -> Verdict:
     """The verdict whose summary says that no common order was found."""
-    more = "; the devices run different orders: no common order was found, and a compiled module has only one"
+    more = (
+        "; the devices run different orders: the check found no common order, and a compiled module has only one order"
+    )
     return evolve(found, summary=f"{found.summary}{more}")

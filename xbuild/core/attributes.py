@@ -30,7 +30,7 @@ Shapes: TypeAlias = tuple[AnyShape, ...]
 
 @frozen
 class PaddingDimension:
-    """Padding of one dimension: elements before, after and between its elements; negative low and high crop."""
+    """The padding of one dimension: before, after and between its elements. Negative low and high crop."""
 
     low: int
     high: int
@@ -62,7 +62,7 @@ def _choice(annotation: Any) -> Callable[[Any], Any]:
     """The reader of a Literal type: one of its words, or None if the type allows it."""
     words = next((a for a in (annotation, *get_args(annotation)) if get_origin(a) is typing.Literal), None)
     if words is None:
-        raise TypeError(f"no reader for attributes of type {annotation}")
+        raise TypeError(f"cannot read attributes of type {annotation}")
     allowed = (*get_args(words), *(each for each in get_args(annotation) if each is type(None)))
 
     def read(value: Any) -> Any:
@@ -163,12 +163,12 @@ def _shape(value: Any) -> AnyShape:
         return value[()]
     if isinstance(value, Shape | TupleShape | TokenShape):
         return value
-    raise TypeError("expected a shape such as xb.f32[2, 3]")
+    raise TypeError("expected a shape, such as xb.f32[2, 3]")
 
 
 def _shapes(value: Any) -> Shapes:
     if isinstance(value, Shape | TupleShape | TokenShape) or not hasattr(value, "__iter__"):
-        raise TypeError("expected a list of shapes such as [xb.u32[()]]")
+        raise TypeError("expected a list of shapes, such as [xb.u32[()]]")
     return tuple(map(_shape, value))
 
 

@@ -72,7 +72,7 @@ class _Handle:
 
 
 class Value(Operators, Methods, Protocols, Showable, Immutable, _Handle):
-    """A handle on an instruction under construction; operators on it record ops."""
+    """A handle on an instruction of a builder. Operators on values record ops."""
 
     __slots__ = ()
 
@@ -131,7 +131,7 @@ def _build_error(kind: str, message: str, *hints: str) -> BuildError:
 
 @define(eq=False, repr=False)
 class Builder(Uncopied):
-    """Records ops into one computation, each checked when it is called.
+    """Records ops into one computation, and checks each op when it is called.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("double")
@@ -167,21 +167,21 @@ class Builder(Uncopied):
             self._computation_names.unique(self.name)
 
     def sub_builder(self, name: str) -> Builder:
-        """A builder for a called computation, which shares names and the instruction count with this builder."""
+        """Return a builder for a called computation. It shares names and the instruction count with this builder."""
         return Builder(self._computation_names.unique(name), self)
 
     def recorded_since(self, count: int) -> list[Instruction]:
-        """The instructions recorded after the first `count` ones."""
+        """Return the instructions recorded after the first `count` ones."""
         return self._instructions[count:]
 
     def unique_name(self, name: str) -> str:
-        """Take a name: the given name, or the name with a number that makes it unique in the module."""
+        """Reserve the given name, or the name with a number that makes it unique in the module, and return it."""
         return self._names.unique(name)
 
     def reserve(
         self, names: Iterable[str] = (), computations: Iterable[str] = (), parameters: Iterable[int] = ()
     ) -> None:
-        """Take the names and parameter numbers of an existing program, so that no recorded instruction repeats one."""
+        """Reserve the names and parameter numbers of an existing program, so that no new instruction repeats one."""
         instructions = [*names]
         self._names.taken.update(dict.fromkeys(instructions, 0))
         self._names.count += len(instructions)
@@ -196,9 +196,9 @@ class Builder(Uncopied):
         attributes: dict[str, Any],
         name: str | None,
     ) -> Value:
-        """Add one instruction; the function of every op calls this.
+        """Add one instruction. The function of every op calls this method.
 
-        Raises ShapeError if the op refuses, BuildError if the builder does.
+        Raises ShapeError if the op refuses its operands or attributes, and BuildError if the builder does.
         """
         where = caller() if self.origin is None else None
         try:
@@ -227,11 +227,11 @@ class Builder(Uncopied):
 
     @property
     def recorded(self) -> tuple[Instruction, ...]:
-        """The instructions so far, in order."""
+        """The instructions recorded until now, in order."""
         return tuple(self._instructions)
 
     def adopt(self, instructions: Iterable[Instruction]) -> None:
-        """Add instructions of another computation unchanged; their operands must be recorded here or among them."""
+        """Add instructions of another computation unchanged. Their operands must be recorded here or be among them."""
         for each in instructions:
             self._instructions.append(each)
             self._names.taken.setdefault(each.name, 0)
@@ -239,14 +239,15 @@ class Builder(Uncopied):
                 self._computation_names.taken.setdefault(called.name, 0)
 
     def build(self, root: Value | None = None) -> Computation:
-        """The computation of all recorded instructions; by default the last one is the root.
+        """Return the computation of all recorded instructions; by default the last one is the root.
 
         Raises BuildError if nothing is recorded, the root belongs to another builder, parameter numbers have a gap, or
         the builder is already built.
         """
         if self.computation is not None:
             raise _build_error(
-                "builder_finished", f"builder {self.name!r} is already built; its computation is builder.computation"
+                "builder_finished",
+                f"builder {self.name!r} is already built; use builder.computation for its computation",
             )
         if not self._instructions:
             raise _build_error("missing_parameter", f"builder {self.name!r} has no instructions")
@@ -259,7 +260,7 @@ class Builder(Uncopied):
         if numbers != list(range(len(numbers))):
             raise _build_error(
                 "missing_parameter",
-                f"builder {self.name!r} has parameter numbers {numbers}, expected 0..{len(numbers) - 1}",
+                f"the parameter numbers of builder {self.name!r} must be 0..{len(numbers) - 1}, got {numbers}",
             )
         self.computation = computation
         return computation
@@ -273,8 +274,8 @@ class Builder(Uncopied):
         if segments is None and len(operands) != len(schema.operands):
             raise ShapeError(
                 "arity_mismatch",
-                f"got {len(operands)} operands, expected {len(schema.operands)}: "
-                f"{', '.join(schema.operands) or 'none'}",
+                f"expected {len(schema.operands)} operand{'s' * (len(schema.operands) != 1)} "
+                f"({', '.join(schema.operands) or 'none'}), got {len(operands)}",
             )
 
     def _traced(
@@ -309,4 +310,6 @@ def builder_of(schema: Schema, operands: tuple[Any, ...], builder: Builder | Non
             return operand.builder
     if isinstance(builder, Builder):
         return builder
-    raise BuildError("no_builder", f"{schema.spelling}: no operand determines the builder; pass it as builder=")
+    raise BuildError(
+        "no_builder", f"{schema.spelling}: no operand determines the builder; pass the builder as builder="
+    )

@@ -34,13 +34,13 @@ CALLBACKS: dict[str, Callback] = {}
 
 
 def custom_call_target(name: str) -> Callable[[Function], Function]:
-    """A decorator that registers a function for a target, for all later runs.
+    """Decorate a function to register it for a custom-call target in all later runs.
 
-    The function gets the operands as read-only arrays (a rank-0 array as a NumPy scalar, a tuple as a tuple, a token
-    as None), and the call's `backend_config` as a string if it has a parameter of that name. It returns an array, or
-    a tuple if the declared shape is one; Python numbers and lists take the declared element type. `xb.PENDING` asks
-    to be called again later. With a limit of seconds it runs in a separate thread, which is abandoned at the limit.
-    Raises TypeError if the name is not a string or the decorated object is not callable.
+    The function gets the operands as read-only arrays: a rank-0 array as a NumPy scalar, a tuple as a tuple, and a
+    token as None. If it has a parameter `backend_config`, it also gets this string of the call. It returns an array, or
+    a tuple if the declared shape is a tuple; Python numbers and lists take the declared element type. To be called
+    again later, return `xb.PENDING`. If the run has a limit of seconds, the function runs in a separate thread, which
+    is abandoned at the limit. Raises TypeError if the name is not a string or the decorated object is not callable.
 
     >>> import xbuild as xb
     >>> @xb.custom_call_target("clipped")

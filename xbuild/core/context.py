@@ -22,7 +22,9 @@ context = _current.get
 
 @contextmanager
 def scope(name: str) -> Iterator[None]:
-    """Prefix the names of ops recorded inside with this name (`op_name` in HLO's metadata); scopes nest with `/`.
+    """Prefix the names of the ops recorded in the block with this name; scopes nest with `/`.
+
+    HLO's metadata has the name as `op_name`.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[()])
@@ -43,7 +45,9 @@ def scope(name: str) -> Iterator[None]:
 
 @contextmanager
 def control(*, after: Sequence[Value]) -> Iterator[None]:
-    """Make ops recorded inside run after these values, even if they do not use them (control-predecessors in HLO).
+    """Make the ops recorded in the block run after these values, even if they do not use them.
+
+    HLO lists the values as control-predecessors.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[()])

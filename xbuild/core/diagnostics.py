@@ -34,19 +34,19 @@ MOST_OF_A_TUPLE = 1000
 
 
 class BuildError(XbuildError):
-    """Incorrect use of a builder, such as a value of another builder or an op after build; raised at the call."""
+    """Raised at the call if a builder is used incorrectly, for example with another builder's value or after build."""
 
 
 class ValueUseError(BuildError, TypeError):
-    """Raised at the call if a value is used as if it were computed, or an object cannot be an operand."""
+    """Raised at the call if a value is used as if it were computed, or if an object cannot be an operand."""
 
 
 class MeaningWarning(UserWarning):
-    """A call has XLA's meaning, which differs from NumPy's; the message names a call for each meaning."""
+    """A call means in XLA something other than in NumPy; the message names a call for each meaning."""
 
 
 class MissingAttributeError(ValueUseError, AttributeError):
-    """A value or the module lacks an attribute; the message names the replacement."""
+    """Raised if a value or the module lacks an attribute; the message names the replacement."""
 
 
 def explain(
@@ -216,7 +216,7 @@ def rejection(schema: Schema, operands: tuple[Any, ...], operand: Any, builder: 
     return BuildError(
         "invalid_operand",
         f"operand {operand!r} is not a value of a builder",
-        "xb.constant(builder, literal=...) makes a value",
+        "xb.constant(builder, literal=...) creates a value",
     )
 
 
@@ -246,8 +246,8 @@ def _foreign(operand: Value, own: Value | None, builder: Builder) -> BuildError:
     this = "another builder of that name" if operand.builder.name == builder.name else f"builder {builder.name!r}"
     return BuildError(
         "foreign_value",
-        f"operand {operand} belongs to builder {operand.builder.name!r}, but this is {this}",
-        "record all values of a program with one builder; xb.call(operands, computation) joins two programs",
+        f"operand {operand} belongs to builder {operand.builder.name!r}, but the op is recorded with {this}",
+        "record all values of a program with one builder, or use xb.call(operands, computation) to join two programs",
     )
 
 
@@ -263,13 +263,12 @@ def capture(captured: Value, region: Builder) -> tuple[str, str]:
     """The message and the hint for a value that the function of a region captures."""
     origin = _origin(captured, region)
     recorded = f", recorded at {origin.source}," if origin.source else ""
-    way = "" if origin is captured.instruction else f", which uses it for %{captured.name}"
+    way = "" if origin is captured.instruction else f" to compute %{captured.name}"
     return (
-        f"%{origin.name} ({origin.shape}) of builder {captured.builder.name!r}{recorded} is captured by the "
-        f"function of region {region.name!r}{way}; a region sees only its own parameters",
-        f"pass the value as an operand: a loop carries %{origin.name} in its state, "
-        "xb.while_((init, y), condition, body), with `x, y = state` in both functions, and body returns (new_x, y); "
-        "a branch receives it as an operand",
+        f"the function of region {region.name!r} captures %{origin.name} ({origin.shape}) of builder "
+        f"{captured.builder.name!r}{recorded}{way}; a region can use only its own parameters",
+        f"pass the value as an operand: to a branch directly, to a loop in its state; with %{origin.name} as y, call "
+        "xb.while_((init, y), condition, body), write `x, y = state` in both functions and return (new_x, y) from body",
     )
 
 
@@ -293,5 +292,5 @@ def wrong_root(root: Any, builder: Builder) -> tuple[str, ...]:
 
     if isinstance(root, Value) and _is_inside(builder, root.builder):
         return capture(root, builder)
-    hint = ["xb.tuple_([x, y]) makes one value of several"] if isinstance(root, tuple | list) else []
+    hint = ["xb.tuple_([x, y]) combines several values into one"] if isinstance(root, tuple | list) else []
     return (f"build: the root {root!r} is not a value of builder {builder.name!r}", *hint)

@@ -58,8 +58,8 @@ class Uncopied:
         raise copy_refusal(self, "pickled")
 
 
-_STORE_TEXT = "store a program as text: module.to_hlo() writes it, and xb.parse_hlo reads it"
-_BUILD_FIRST = "call build() to get a computation; xb.edit changes a program"
+_STORE_TEXT = "store a program as text, which module.to_hlo() writes and xb.parse_hlo reads"
+_BUILD_FIRST = "call build() to get a computation, and xb.edit to change a program"
 
 
 def copy_refusal(thing: Any, how: str) -> Exception:
@@ -92,7 +92,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @frozen
 class Source:
-    """A place in the user's program, as messages name it; its file is not opened."""
+    """A place in the user's program, in the form that messages use. Its file is not opened."""
 
     file: str
     line: int
@@ -147,19 +147,19 @@ class InstructionDraft(Immutable):
 
 @frozen(eq=False, repr=False)
 class Instruction(InstructionDraft):
-    """One op at one place of a program; equal by identity.
+    """One op at one place of a program. Instructions are compared by identity.
 
-    `segments` are the sizes of the op's operand lists in the flat tuple `operands`, None where every list is one value.
-    `annotations` (sharding, frontend_attributes, metadata, backend_config) have no effect here and are printed back.
+    `segments` has the size of each operand list of the op in the flat tuple `operands`, or is None if every list is one
+    value. `annotations` (sharding, frontend_attributes, metadata, backend_config) have no effect here, but are printed.
     """
 
     @property
     def source(self) -> Source | None:
-        """The line in the user's code that recorded the instruction; resolved on access, so that recording is fast."""
+        """The user's line that recorded the instruction; it is resolved on access, to keep recording fast."""
         return resolve(*self.where) if isinstance(self.where, tuple) else self.where
 
     def arguments(self) -> tuple[Any, ...]:
-        """The operands as the op's rules take them: a value, None, or a tuple, for each operand list."""
+        """Return the operands as the op's rules take them: a value, None or a tuple for each operand list."""
         from .op import OPS
 
         return OPS[self.opcode].unflatten(self.operands, self.segments)
@@ -173,7 +173,10 @@ class Instruction(InstructionDraft):
         return tuple(region for _, region in self.regions())
 
     def regions(self) -> Iterator[tuple[str, Computation]]:
-        """The computations that the instruction calls, each with its role: the attribute, numbered if a list."""
+        """Return the computations that the instruction calls, each with its role.
+
+        The role is the attribute, with a number if the attribute is a list.
+        """
         for key in self.attributes.calling if self.attributes is not None else ():
             value = getattr(self.attributes, key)
             if isinstance(value, Computation):
@@ -195,7 +198,7 @@ def _computations(given: Iterable[Computation]) -> tuple[Computation, ...]:
 
 @frozen(eq=False, repr=False, slots=False)
 class Computation(Showable, Immutable):
-    """Instructions in recorded order, including the root; without a builder, only `check` checks them."""
+    """Instructions in recorded order, including the root. Without a builder, only `check` checks them."""
 
     name: str
     instructions: tuple[Instruction, ...] = field(converter=_instructions)
@@ -229,7 +232,10 @@ class Computation(Showable, Immutable):
         return applied(self, arguments, options)
 
     def graph(self) -> nx.DiGraph[Instruction]:
-        """The instructions as a networkx graph: an edge from each operand or control predecessor to its user."""
+        """Return the instructions as a networkx graph.
+
+        An edge leads from each operand or control predecessor to its user.
+        """
         import networkx as nx
 
         graph: nx.DiGraph[Instruction] = nx.DiGraph(name=self.name)
@@ -240,7 +246,10 @@ class Computation(Showable, Immutable):
         return graph
 
     def reachable(self, known: Container[Computation] = ()) -> tuple[Computation, ...]:
-        """This computation and all that it calls, directly or indirectly; callees first, once each, without `known`."""
+        """Return this computation and all that it calls, directly or indirectly.
+
+        Callees come first, and each computation is returned once; those in `known` are left out.
+        """
         return self._reached(known) if known else self._all_reached
 
     @cached_property
@@ -268,7 +277,7 @@ class Computation(Showable, Immutable):
         return tuple(seen)
 
     def to_stablehlo(self, *, locations: bool = False) -> str:
-        """The computation as StableHLO text, as the entry of a module; see Module.to_stablehlo."""
+        """Return the computation as StableHLO text, as the entry of a module. See Module.to_stablehlo."""
         return stablehlo_of(self, locations)
 
     def __repr__(self) -> str:
@@ -281,8 +290,8 @@ class Computation(Showable, Immutable):
 class Module(Showable, Immutable):
     """One program for every device (SPMD): device = replica * num_partitions + partition.
 
-    `annotations`, as HLO spells them in a module's header, have no effect here and are printed back.
-    Raises ValueError if a count is not positive or the entry is not among the computations.
+    `annotations`, in the spelling of a module's header in HLO, have no effect here, but are printed. Raises ValueError
+    if a count is not positive or the entry is not among the computations.
     """
 
     name: str
@@ -296,15 +305,15 @@ class Module(Showable, Immutable):
     def __attrs_post_init__(self) -> None:
         check_name(self.name)
         if not isinstance(self.entry, Computation):
-            expected = "expected a Computation, which builder.build() returns"
-            raise TypeError(f"module {self.name}: entry is {self.entry!r}, {expected}")
+            expected = "expected a Computation, such as builder.build() returns, for entry"
+            raise TypeError(f"module {self.name}: {expected}, got {self.entry!r}")
         for count, value in (("num_replicas", self.num_replicas), ("num_partitions", self.num_partitions)):
             if value < 1:
-                raise ValueError(f"module {self.name}: {count}={value} must be at least 1")
+                raise ValueError(f"module {self.name}: {count} must be at least 1, got {value}")
         if not self.computations:
             object.__setattr__(self, "computations", self.entry.reachable())
         elif self.entry not in self.computations:
-            raise ValueError(f"module {self.name}: its entry %{self.entry.name} is not one of its computations")
+            raise ValueError(f"module {self.name}: entry %{self.entry.name} is not one of its computations")
 
     @property
     def num_devices(self) -> int:
@@ -319,19 +328,20 @@ class Module(Showable, Immutable):
         metadata: bool | None = None,
         entry_layout: bool | None = None,
     ) -> str:
-        """The module as HLO text, in a style (short, percent, full), which the flags change.
+        """Return the module as HLO text in a style (short, percent or full), which the flags change.
 
-        `percent` writes names with `%` and computations with their signatures, `layouts` the default layout where a
-        shape has none, `metadata` scopes and source lines, `entry_layout` the entry's signature in the header.
+        `percent` writes names with `%` and computations with their signatures. `layouts` writes the default layout
+        where a shape has none. `metadata` writes scopes and source lines. `entry_layout` writes the entry's signature
+        in the header.
         """
         return text_of(self, style, percent=percent, layouts=layouts, metadata=metadata, entry_layout=entry_layout)
 
     def to_stablehlo(self, *, locations: bool = False) -> str:
-        """The module as StableHLO text, in MLIR's pretty form, which JAX and XLA read.
+        """Return the module as StableHLO text, in MLIR's pretty form, which JAX and XLA read.
 
-        Tuples become several values, called computations regions where they are used; docs/stablehlo.md has the rest.
-        `locations` adds the name of each instruction and the user's line.
-        Raises StablehloError (not_in_stablehlo) if StableHLO cannot express an op, an element type or a constant.
+        Tuples become several values, and called computations become regions at their calls; docs/stablehlo.md describes
+        the rest. `locations` adds the name of each instruction and the user's line. Raises StablehloError
+        (not_in_stablehlo) if StableHLO cannot express an op, an element type or a constant.
 
         >>> import xbuild as xb
         >>> double = xb.computation(xb.f32[2])(lambda x: x + x)
@@ -365,13 +375,13 @@ def _modules(given: Mapping[int, Module] | Sequence[Module]) -> dict[int, Module
     """The modules by device; a list begins with device 0."""
     modules = dict(given if isinstance(given, Mapping) else enumerate(given))
     for device in (device for device, module in modules.items() if not isinstance(module, Module)):
-        raise TypeError(f"module group: device {device!r} has {modules[device]!r}, expected a Module")
+        raise TypeError(f"module group: expected a Module for device {device!r}, got {modules[device]!r}")
     return modules
 
 
 @frozen(eq=False, repr=False, slots=False)
 class ModuleGroup(Showable, Immutable):
-    """One program for each device (MPMD), by device or as a list; Send and Recv pair across them by channel id."""
+    """One program for each device (MPMD), by device or as a list. Channel ids pair Send and Recv across programs."""
 
     modules: Mapping[int, Module] = field(converter=_modules)
 

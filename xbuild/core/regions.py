@@ -67,7 +67,7 @@ def _as_one_tuple(function: Callable[..., Any], shapes: Sequence[AnyShape]) -> l
     """The hint for a function with a parameter per element of a tuple, which is passed as one value."""
     names = [*inspect.signature(function).parameters]
     if len(shapes) == 1 and isinstance(shapes[0], TupleShape) and len(names) == len(shapes[0]):
-        return [f"the tuple is passed as one value; unpack it: {', '.join(names)} = state"]
+        return [f"the function receives the tuple as one value; unpack it: {', '.join(names)} = state"]
     return []
 
 
@@ -92,7 +92,7 @@ def _as_value(builder: Builder, function: Callable[..., Any], result: Any) -> Va
 
 
 def computation(*shapes: AnyShape | PrimitiveType) -> Callable[[Callable[..., Any]], Computation]:
-    """A decorator: trace a Python function once into a computation with parameters of these shapes.
+    """Decorate a Python function: trace it once into a computation with parameters of these shapes.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3], xb.f32[3])
@@ -119,7 +119,10 @@ def _shape(given: Any) -> AnyShape:
             "decorate a function of one matrix with @xb.computation(xb.f32[2, 3])",
         )
     else:
-        what, hint = f"a {type(given).__name__}", "xb.f32[2, 3] is the shape of a matrix, xb.f32[()] of a number"
+        what, hint = (
+            f"a {type(given).__name__}",
+            "xb.f32[2, 3] is the shape of a matrix, and xb.f32[()] is the shape of a number",
+        )
     if isinstance(given, np.ndarray | np.generic):
         hint = f"{shape_text(given)} is the shape of this array; call the Computation on arrays"
     raise refusal("invalid_operand", f"computation: expected the shape of each parameter, got {what}", hint)
@@ -152,7 +155,7 @@ def _trace_region(builder: Builder, region: Any, shapes: Sequence[AnyShape]) -> 
     if isinstance(region, Computation):
         return region
     if not callable(region):
-        raise BuildError("not_a_computation", f"region {region!r} is neither a Computation nor a function")
+        raise BuildError("not_a_computation", f"expected a Computation or a function as region, got {region!r}")
     if (getattr(region, "__module__", "") or "").partition(".")[0] != "xbuild":
         return trace(builder.sub_builder(_name(region)), region, shapes)
     key = region, tuple(shapes)  # an op function of this package always traces to the same computation

@@ -125,14 +125,14 @@ class CostAnalysis:
 
 
 def cost(program: Computation | Module | ModuleGroup, *, mesh: Mesh | None = None) -> Cost:
-    """What a program costs each device, without running it: FLOPs, transcendentals, bytes, collectives, memory.
+    """Count what a program costs each device, without running it.
 
-    Instructions are counted as in XLA's cost analysis, but loops as often as they run, by constants or by the trip
-    count that a compiler has noted; if neither is known, a loop counts as one trip and is marked. For a conditional,
-    the branch with the most FLOPs counts. `mesh` names the axes of collectives; without it, the mesh is inferred from
-    their groups.
-    Raises TypeError if the program is not a program or the mesh not a Mesh; invalid_attribute if the mesh has a
-    different number of devices.
+    The cost has FLOPs, transcendentals, bytes, collectives and memory.
+    Instructions are counted as in XLA's cost analysis, but those of a loop once per trip. Constants, or the trip count
+    that a compiler has noted, determine the number of trips; if it is unknown, the loop counts as one trip and is
+    marked. For a conditional, the branch with the most FLOPs counts. `mesh` names the axes of collectives; without it,
+    the mesh is inferred from their groups. Raises TypeError if the program is not a program or the mesh is not a Mesh,
+    and invalid_attribute if the mesh has a different number of devices.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[1024])(xb.cross_replica_sum)
@@ -193,10 +193,14 @@ def _grid(program: Any) -> DeviceCounts:
     if isinstance(program, Module):
         return DeviceCounts(program.num_replicas, program.num_partitions, False)
     if not isinstance(program, ModuleGroup):
-        hint = "xb.parse_hlo(text) and builder.build() give programs"
+        hint = "xb.parse_hlo(text) and builder.build() return programs"
         raise TypeError(f"cost: {program!r} is neither a Computation nor a Module or ModuleGroup; {hint}")
     if not program.modules:
-        refuse("invalid_attribute", "cost: the group has no programs", "xb.ModuleGroup({0: module}) has one")
+        refuse(
+            "invalid_attribute",
+            "cost: the group has no programs",
+            "pass a group with at least one program, such as xb.ModuleGroup({0: module})",
+        )
     replicas, partitions = max(
         ((m.num_replicas, m.num_partitions) for m in program.modules.values()), key=lambda rp: rp[0] * rp[1],
         default=(1, 1),
@@ -213,12 +217,12 @@ def _axes(mesh: Mesh | None, instructions: list[Instruction], grid: DeviceCounts
         communicating = [each for each in instructions if is_communication(each)]
         return infer_axes(list_digits(communicating, grid), grid.num_devices)
     if not isinstance(mesh, Mesh):
-        raise TypeError(f"cost: expected a Mesh, got {mesh!r}: mesh=xb.Mesh(i=2, j=4)")
+        raise TypeError(f"cost: expected a Mesh, such as xb.Mesh(i=2, j=4), got {mesh!r}")
     if mesh.num_devices != grid.num_devices:
         refuse(
             "invalid_attribute",
-            f"cost: mesh {mesh} has {mesh.num_devices} devices, and the program runs on {grid.num_devices}",
-            "pass a mesh with that many devices, or none to infer it from the device groups",
+            f"cost: mesh {mesh} has {mesh.num_devices} devices, but the program runs on {grid.num_devices}",
+            f"pass a mesh with {grid.num_devices} devices, or omit mesh= to infer the mesh from the device groups",
         )
     return axes_of_mesh(mesh)
 

@@ -181,8 +181,8 @@ def infer_axes(all_digits: Iterable[Digits], num_devices: int) -> Axes:
 class CollectiveCost:
     """A collective, or one end of a transfer: `payload` bytes in each of `num_groups` groups of `group_size` devices.
 
-    `axes` names the mesh axes along which its groups are, or describes them in other words. `algorithms` are those that
-    apply; the first is counted. `is_bound` means that the amount depends on data and this is the maximum.
+    `axes` names the mesh axes of its groups, or describes the groups if no axes fit. `algorithms` lists the algorithms
+    that apply; the first is counted. `is_bound` means that the amount depends on data, and that this is the maximum.
     """
 
     instruction: Instruction
@@ -195,7 +195,7 @@ class CollectiveCost:
 
     @property
     def link_bytes(self) -> int:
-        """Bytes over the busiest link in one execution, by the first algorithm; a transfer counts at its send."""
+        """Bytes over the busiest link in one execution, by the first algorithm. A transfer counts at its send."""
         return 0 if self._is_recv else self.algorithms[0].link_bytes
 
     @property

@@ -36,7 +36,7 @@ BufferKind: TypeAlias = Literal["argument", "output", "temporary"]
 
 @frozen
 class LiveArray:
-    """An array that is live: the part `index` of the result of `instruction`, `bytes` long."""
+    """A live array: the part `index` of the result of `instruction`, with its size in `bytes`."""
 
     instruction: Instruction
     index: Dims
@@ -77,13 +77,14 @@ class Curve:
 
 @frozen(eq=False)
 class Memory:
-    """Bytes on one device: `arguments` are live during the whole run, `outputs` and `temporaries` from the instruction
-    that makes them to the last one that reads them.
+    """The bytes that one device holds during a run.
 
-    `outputs` and `arguments` are the bytes of all results and parameters, `aliased` those of results in the memory of
-    an argument, `temporaries` the most that other arrays take together at one position, `constants` those of literals,
-    which are part of the program and not of the peak. `alive` lists the arrays that make up `peak`, the largest first,
-    at `peak_position` of the curve. `is_scheduled` says that the order is a compiler's, not the recorded one.
+    `arguments` are live during the complete run; `outputs` and `temporaries` are live from the instruction that
+    computes them to the last one that reads them. `outputs` and `arguments` are the bytes of all results and
+    parameters. `aliased` is the part of the results that uses the memory of an argument. `temporaries` is the maximum
+    that all other arrays take together at one position. `constants` is the size of the literals, which are part of the
+    program and do not count in the peak. `alive` lists the arrays that make up `peak`, the largest first, at
+    `peak_position` of the curve. `is_scheduled` means that the order is a compiler's schedule, not the recorded order.
     """
 
     peak: int
@@ -98,7 +99,7 @@ class Memory:
     curve: Curve = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """The memory as plain data, for JSON."""
+        """Return the memory as plain data, for JSON."""
         names = ("peak", "arguments", "outputs", "temporaries", "aliased", "constants", "is_scheduled",
                  "peak_position")  # fmt: skip
         return {

@@ -37,8 +37,8 @@ By: TypeAlias = Literal["scope", "op", "axis"]
 class CostRow:
     """An instruction of a computation, which each of `devices` devices executes `times` times.
 
-    `work` and `bytes` are those of one execution; flops, transcendentals and so on of all executions of one device.
-    `is_known` is False inside a loop whose trips are unknown: such a loop counts as one trip.
+    `work` and `bytes` count one execution; flops, transcendentals and the other numbers count all executions of one
+    device. `is_known` is False inside a loop with an unknown trip count, which counts as one trip.
     """
 
     instruction: Instruction
@@ -59,7 +59,7 @@ class CostRow:
 
     @property
     def axis(self) -> str:
-        """The axes of its collective; `pairs` for a transfer between pairs; empty for work of one device."""
+        """The mesh axes of the collective; `pairs` for a transfer between pairs; empty for work of one device."""
         return (self.collective.axes or "pairs") if self.collective else ""
 
     @property
@@ -83,7 +83,7 @@ class CostRow:
         return self.collective.steps * self.times if self.collective else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as plain data."""
+        """Return the row as plain data."""
         facts = {name: getattr(self, name) for name in ("op", "computation", "scope", "program", "times", "is_known")}
         return {"name": self.instruction.name, **facts, **_cost_fields(self), **_collective(self.collective)}
 
@@ -128,8 +128,8 @@ _KEYS: dict[str, Callable[[CostRow], str]] = {
 class Cost:
     """The cost of a program on one device; with several programs, on the device with the most FLOPs.
 
-    The memory is that of the device with the highest peak. `rows` are those of all programs; `mesh` is the given mesh,
-    or the one inferred from the device groups; `first_devices` has the first device of each program.
+    The memory is that of the device with the highest peak. `rows` has the rows of all programs. `mesh` is the given
+    mesh, or the mesh inferred from the device groups. `first_devices` has the first device of each program.
     """
 
     name: str
@@ -164,12 +164,12 @@ class Cost:
 
     @property
     def memory_device(self) -> int:
-        """The device that `memory` describes: the first one with the highest peak."""
+        """The device that `memory` describes: the first device with the highest peak."""
         return self.first_devices[self._highest[0]]
 
     @property
     def peak_memory(self) -> int:
-        """The most bytes that a device has to hold: `memory.peak`."""
+        """The largest number of bytes that a device holds: `memory.peak`."""
         return self.memory.peak
 
     @cached_property
@@ -188,22 +188,22 @@ class Cost:
 
     @property
     def flops(self) -> int:
-        """Additions, multiplications, comparisons and so on; a multiplication followed by an addition counts as two."""
+        """The number of additions, multiplications, comparisons and so on; a multiply-add counts as two."""
         return self._sums["flops"]
 
     @property
     def transcendentals(self) -> int:
-        """Values of exp, log, sine and similar functions, which `flops` does not count."""
+        """The number of values of exp, log, sine and similar functions, which `flops` does not count."""
         return self._sums["transcendentals"]
 
     @property
     def bytes(self) -> int:
-        """Bytes that instructions read and write; for a fusion, those that cross its boundary."""
+        """The bytes that instructions read and write. A fusion counts only the bytes that cross its boundary."""
         return self._sums["bytes"]
 
     @property
     def link_bytes(self) -> int:
-        """Bytes over the busiest link of each collective, by its first algorithm."""
+        """The bytes over the busiest link of each collective, by its first algorithm."""
         return self._sums["link_bytes"]
 
     @property
@@ -212,12 +212,12 @@ class Cost:
 
     @property
     def total_flops(self) -> int:
-        """FLOPs of all devices."""
+        """The FLOPs of all devices."""
         return sum(row.flops * row.devices for row in self.rows)
 
     @property
     def is_known(self) -> bool:
-        """Whether the trips of all loops are known."""
+        """Whether the trip counts of all loops are known."""
         return all(row.is_known for row in self.rows)
 
     @property
@@ -226,7 +226,7 @@ class Cost:
         return tuple(row for row in self.rows if row.collective is not None)
 
     def by(self, what: By) -> list[Sum]:
-        """Sums of the rows by scope or op, or of collectives by axis; the largest first.
+        """Return the sums of the rows by scope or op, or of collectives by axis, the largest first.
 
         >>> import xbuild as xb
         >>> square = xb.computation(xb.f32[2, 2])(lambda x: xb.dot(x, x))
@@ -234,7 +234,7 @@ class Cost:
         [('dot', 16), ('parameter', 0)]
         """
         if what not in get_args(By):
-            refuse("invalid_attribute", f"cost: rows can be summed by scope, op or axis, not by {what!r}", "by='op'")
+            refuse("invalid_attribute", f"cost: expected a sum by scope, op or axis, got {what!r}", "by='op'")
         found: dict[str, list[CostRow]] = {}
         for row in self._program:
             if row.collective is not None or what != "axis":
@@ -246,7 +246,10 @@ class Cost:
         return sorted(sums, key=lambda each: (-each.link_bytes if what == "axis" else -each.flops, -each.bytes))
 
     def to_dict(self, by: By | None = None, top: int | None = None) -> dict[str, Any]:
-        """The cost as plain data, for JSON: all rows, or the `top` ones by FLOPs; with `by`, also the sums by that."""
+        """Return the cost as plain data, for JSON.
+
+        The data have all rows, or the `top` rows by FLOPs; with `by`, also the sums by `by`.
+        """
         rows = self.rows if top is None else sorted(self.rows, key=lambda row: (-row.flops, -row.bytes))[:top]
         sums = {"by": [asdict(each) for each in self.by(by)[:top]]} if by is not None else {}
         return {
@@ -269,7 +272,7 @@ class Cost:
     __repr__ = __str__
 
     def table(self, by: By | None = None, top: int = MOST_ROWS) -> str:
-        """The cost as text: totals, the largest instructions and collectives, or `top` sums by `by`."""
+        """Return the cost as text: totals, the largest instructions and collectives, or the `top` sums by `by`."""
         return "\n".join(report_lines(self, by, top))
 
 

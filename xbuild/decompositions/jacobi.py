@@ -116,8 +116,7 @@ def eigh(
     *,
     name: str | None = None,
 ) -> Value:
-    """Return the tuple (v, w) for symmetric or Hermitian matrices: a v = v diag(w), and the columns of v are
-    orthonormal.
+    """Return the tuple (v, w) for symmetric or Hermitian matrices: a v = v diag(w), and v has orthonormal columns.
 
     Only the triangle that `lower` selects is read. Sweeps of rotations stop when the Frobenius norm of the off-diagonal
     part is at most `epsilon` (default: that of the element type) times the norm of the matrix, or after `max_iter`
@@ -150,7 +149,7 @@ def eigh(
 
 def check_sweeps(max_iter: Any, epsilon: Any) -> None:
     if not isinstance(max_iter, int) or max_iter < 0:
-        refuse("invalid_attribute", f"max_iter={max_iter!r}: expected a number of sweeps of at least 0")
+        refuse("invalid_attribute", f"max_iter={max_iter!r}: expected a number of sweeps, at least 0")
     if epsilon is not None and not (isinstance(epsilon, int | float) and epsilon >= 0):
         refuse("invalid_attribute", f"epsilon={epsilon!r}: expected a number of at least 0, or None")
 
@@ -237,9 +236,9 @@ def svd(
     *,
     name: str | None = None,
 ) -> Value:
-    """Return the tuple (u, d, v) with a = u diag(d) v^H: d descends and is not negative; u and v have orthonormal
-    columns.
+    """Return the tuple (u, d, v) with a = u diag(d) v^H.
 
+    d descends and is not negative; u and v have orthonormal columns.
     Sweeps rotate the columns until the cosine of the angle between any two is at most `epsilon` (default: that of the
     element type times the square root of the number of rows), or until `max_iter` sweeps are done. u is the q of the
     rotated matrix's QR decomposition.

@@ -39,9 +39,9 @@ from .matrices import (
 
 @dressed
 def lu(a: Value, *, name: str | None = None) -> Value:
-    """Return the tuple (lu, pivots, permutation) with a[permutation] = l u, by Gaussian elimination with partial
-    pivoting.
+    """Return the tuple (lu, pivots, permutation) with a[permutation] = l u.
 
+    Gaussian elimination with partial pivoting computes it.
     The strict lower triangle of `lu` stores l without its unit diagonal; the upper triangle, with the diagonal, stores
     u. Step j exchanges rows j and pivots[j]. A column without a non-zero pivot is unchanged.
     Shapes: takes floats or complex numbers [..., m, n]. lu has the same shape, pivots is s32[..., min(m, n)] and
@@ -135,9 +135,9 @@ def qr(a: Value, full_matrices: bool = True, *, name: str | None = None) -> Valu
 
 @dressed
 def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
-    """Return the tuple (packed, taus): r is the upper triangle, and the reflections are below it and in taus (LAPACK's
-    geqrf).
+    """Return the tuple (packed, taus): r is the upper triangle, and the reflections are below it and in taus.
 
+    The format is that of LAPACK's geqrf.
     Reflection j is I - taus[j] v v^H; v is zero above row j, 1 in row j, and column j of `packed` below it.
     Shapes: takes floats or complex numbers [..., m, n]. packed has the same shape, and taus is [..., min(m, n)].
     Accuracy: that of xb.qr.
@@ -178,8 +178,8 @@ def product_of_elementary_householder_reflectors(a: Value, taus: Value, *, name:
     if rows < columns or count > columns:
         refuse(
             "dimension_mismatch",
-            f"a is {a.shape}, taus is {taus.shape}: {count} reflections, {columns} columns and {rows} rows; "
-            "expected at most as many reflections as columns, and at most as many columns as rows",
+            f"a is {a.shape} and taus is {taus.shape}, which makes {count} reflections, {columns} columns and "
+            f"{rows} rows; expected reflections <= columns <= rows",
         )
     return record_call(_assemble_q, {"a": (a, 2), "taus": (taus, 1)}, name)
 

@@ -64,9 +64,9 @@ def dot_general(
     preferred_element_type: PrimitiveType | None = None,
     name: str | None = None,
 ) -> Value:
-    """Record HLO's dot, with dimensions as arguments or as dimension_numbers=((lhs, rhs contracting), (lhs, rhs
-    batch)).
+    """Record HLO's dot, with dimensions as separate arguments or as `dimension_numbers`.
 
+    dimension_numbers has the form ((lhs, rhs contracting), (lhs, rhs batch)).
     One operand may be a NumPy array. `precision` is that of `dot`.
     Raises: invalid_attribute if dimensions are given in both forms; otherwise the errors of xb.ops.dot.
 
@@ -207,13 +207,15 @@ def _read_dimension_numbers(dimension_numbers: Any, given: tuple[Pair, Pair]) ->
     if any(len(dims) for pair in given for dims in pair):
         refuse(
             "invalid_attribute",
-            f"dimension_numbers={dimension_numbers} beside dimensions by position; one of them is enough",
+            f"dimension_numbers={dimension_numbers} cannot be combined with dimensions passed by position; pass only "
+            "one of them",
         )
     try:
         (lhs, rhs), (lhs_batch, rhs_batch) = dimension_numbers
     except (TypeError, ValueError):
         refuse(
             "invalid_attribute",
-            f"dimension_numbers={dimension_numbers!r}: expected ((lhs, rhs contracting), (lhs, rhs batch))",
+            f"dimension_numbers={dimension_numbers!r}: expected ((lhs contracting, rhs contracting), "
+            "(lhs batch, rhs batch))",
         )
     return (lhs, rhs), (lhs_batch, rhs_batch)

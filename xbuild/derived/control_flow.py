@@ -74,7 +74,7 @@ def while_(
     if callable(init) and not isinstance(init, Value):
         refuse(
             "invalid_attribute",
-            f"init is {describe(init)}: the initial state comes first, before condition and body",
+            f"expected the initial state as the first argument, before condition and body, got {describe(init)}",
             "xb.while_(init, condition, body)",
         )
     return ops.while_(pack_operands(init, builder), condition=condition, body=body, name=name)
@@ -113,10 +113,10 @@ def conditional(
         is_switch = isinstance(arguments[0], list | tuple)
         refuse(
             "invalid_attribute",
-            f"got the functions before their operands, in the order of jax.lax.{'switch' if is_switch else 'cond'}; "
-            "here each branch has an operand of its own",
+            f"expected each operand before its function, got the order of jax.lax.{'switch' if is_switch else 'cond'}; "
+            "each branch has its own operand",
             "xb.conditional(index, [x, x], [f, g])" if is_switch else "xb.conditional(pred, x, on_true, x, on_false)",
-            "several operands of a branch are one tuple, (x, y), and its function takes that tuple",
+            "to pass several operands to a branch, pass the tuple (x, y), which its function takes as one parameter",
         )
     if len(arguments) == 4:
         branch_operands, branch_computations = arguments[::2], arguments[1::2]
@@ -127,14 +127,15 @@ def conditional(
     else:
         refuse(
             "arity_mismatch",
-            f"got {1 + len(arguments)} arguments, expected 3 (branch_index, branch_operands, branch_computations) or 5 "
-            "(pred, true_operand, true_computation, false_operand, false_computation)",
+            "expected 3 arguments (branch_index, branch_operands, branch_computations) or 5 arguments (pred, "
+            f"true_operand, true_computation, false_operand, false_computation), got {1 + len(arguments)}",
         )
     given_operands, branches = as_list(branch_operands), as_list(branch_computations)
     if len(given_operands) != len(branches):
         refuse(
             "arity_mismatch",
-            f"{len(given_operands)} branch_operands for {len(branches)} branch_computations; each takes one",
+            f"expected one operand for each branch, got {len(given_operands)} branch_operands and {len(branches)} "
+            "branch_computations",
             "an operand may be a tuple, as in [(a, b), (c,)] for two branches",
         )
     builder = builder_among((branch_index, *given_operands))
@@ -176,8 +177,7 @@ def fusion(
     builder: Builder | None = None,
     name: str | None = None,
 ) -> Value:
-    """Return the result of `calls` on the operands (one, or a list), marked as one kernel. The op is equivalent to
-    `call`.
+    """Return the result of `calls` on the operands (one, or a list), marked as one kernel; equivalent to `call`.
 
     Raises: the errors of xb.ops.fusion.
 

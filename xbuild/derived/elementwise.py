@@ -94,8 +94,8 @@ def _between_two(form: Callable[..., Value], method: str) -> Callable[..., Value
         rank = rank_of(lhs) if type(rhs) is int else None
         if rank and -rank <= rhs < rank:
             warn(
-                f"xb.{method}(x, {rhs}) compares each element with {rhs}. x.{method}(axis={rhs}) is the {method} along "
-                f"axis {rhs}, and xb.{form.__name__}(x, {rhs}) compares, without this warning"
+                f"xb.{method}(x, {rhs}) compares each element with {rhs}. Use x.{method}(axis={rhs}) for the {method} "
+                f"along axis {rhs}, or xb.{form.__name__}(x, {rhs}) to compare without this warning"
             )
         return form(lhs, rhs, broadcast_dimensions, name=name)
 
@@ -106,8 +106,8 @@ def _between_two(form: Callable[..., Value], method: str) -> Callable[..., Value
 
 
 def _refuse_fold(operand: Any, method: str) -> NoReturn:
-    message = f"one operand, and xb.{method} compares two"
-    hint = f"x.{method}(axis=...) is the {method} of the elements of x, with keepdims=, too"
+    message = "expected 2 operands, got 1"
+    hint = f"x.{method}(axis=...) computes the {method} of the elements of x and also takes keepdims="
     rows = [("lhs", f"{operand.shape}  %{operand.name}")] if isinstance(operand, Value) else []
     text = dressed_text(f"{method}: {message} [arity_mismatch]", rows, caller(), [hint])
     error = ValueUseError("arity_mismatch", text, [hint])
@@ -295,9 +295,9 @@ def select(pred: Operand, on_true: Operand, on_false: Operand, *, name: str | No
 
 @dressed
 def floor_divide(lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
-    """Return lhs / rhs rounded down, like JAX's floor_divide and Python's `//`. Operands broadcast like those of
-    xb.add.
+    """Return lhs / rhs rounded down, like JAX's floor_divide and Python's `//`.
 
+    Operands broadcast like those of xb.add.
     Division by zero returns -2 for signed integers (-1 if lhs is zero), the largest unsigned integer, or an infinity or
     NaN for floats.
     Raises: element_type_unsupported for complex numbers and pred; the errors of xb.add.
@@ -312,7 +312,9 @@ def floor_divide(lhs: Operand, rhs: Operand, *, name: str | None = None) -> Valu
     left, right = align_operands(lhs, rhs, None)
     kind = getattr(dtype_of(left), "kind", None)
     if kind in ("complex", "pred"):
-        refuse("element_type_unsupported", f"lhs is {left.shape}; floor division is not defined for its elements")
+        refuse(
+            "element_type_unsupported", f"lhs is {left.shape}, but floor division is not defined for {kind} elements"
+        )
     rest = None if kind == "unsigned" else ops.remainder(left, right)
     if rest is None:
         return ops.divide(left, right, name=name)

@@ -13,7 +13,7 @@ __all__ = ["cholesky", "fft", "triangular_solve"]
 
 
 def cholesky(a: Value, lower: bool = True, *, name: str | None = None) -> Value:
-    """Return the triangular factor of positive definite matrices: a = L L^H, or U^H U if `lower` is false.
+    """Factor symmetric (Hermitian) positive definite matrices: a = L L^H, or U^H U if `lower` is false.
 
     Raises: the errors of xb.ops.cholesky.
 

@@ -29,9 +29,9 @@ def sort(
     *,
     name: str | None = None,
 ) -> Value:
-    """Sort the elements along a dimension (default: the last). All operands (one, or a list) are permuted in the same
-    way.
+    """Sort the elements along a dimension (default: the last).
 
+    All operands (one, or a list) are permuted in the same way.
     Without a comparator, the first operand determines an ascending order. Floats are in their total order: NaN is last,
     and -0 precedes 0. `sort(keys, values)` is `sort((keys, values))`.
     Raises: the errors of xb.ops.sort.
@@ -119,9 +119,11 @@ def approx_top_k(
     inits = as_values(as_list(init_values), [dtype_of(value) for value in values], builder_among(values))
     shape = array("operand", shape_of(values[0]))
     reduction_dim = normalize_dimensions(reduction_dim, shape.rank)
-    extent = shape.dims[check_dimension(f"reduction_dim={reduction_dim}", reduction_dim, "operand", shape)]
+    extent = shape.dims[check_dimension("reduction_dim", reduction_dim, "operand", shape)]
     if not 0 <= top_k <= extent:
-        refuse("index_out_of_range", f"top_k={top_k} of {extent} elements along dimension {reduction_dim} of {shape}")
+        refuse(
+            "index_out_of_range", f"expected top_k of 0..{extent} for dimension {reduction_dim} of {shape}, got {top_k}"
+        )
     count, _ = approx_top_k_reduction_output_size(
         extent, shape.rank, top_k, recall_target, aggregate_to_topk, reduction_input_size_override
     )
@@ -149,9 +151,9 @@ def approx_top_k_reduction_output_size(
     aggregate_to_topk: bool = True,
     input_size_override: int = -1,
 ) -> tuple[int, int]:
-    """Return the number of elements that approx_top_k keeps, and the base-2 logarithm of its bin size (-1 if it keeps
-    top_k).
+    """Return the number of elements that approx_top_k keeps, and the base-2 logarithm of its bin size.
 
+    The logarithm is -1 if exactly top_k elements are kept.
     Formula: each bin keeps its best element. To reach the expected recall, at least (1 - k) / log(recall) bins are
     used. The number of bins is the input size divided by a power of two, rounded to whole tiles of 128 (1024 for rank
     1).
@@ -164,7 +166,7 @@ def approx_top_k_reduction_output_size(
     Source: XlaBuilder's library, ApproxTopKReductionOutputSize; Chern et al., TPU-KNN (2022).
     """
     if not 0 < recall_target <= 1:
-        refuse("invalid_attribute", f"recall_target={recall_target}; expected a number above 0 and at most 1")
+        refuse("invalid_attribute", f"recall_target must be greater than 0 and at most 1, got {recall_target}")
     if aggregate_to_topk:
         return top_k, -1
     tile = 1024 if rank == 1 else 128

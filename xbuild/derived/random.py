@@ -62,9 +62,9 @@ def rng_bit_generator(
     *,
     name: str | None = None,
 ) -> Value:
-    """Return the next state and random bits of a shape, as a pure function of the state. The bits of f32 and s32 are
-    u32.
+    """Return the next state and random bits of a shape, as a pure function of the state.
 
+    The bits of f32 and s32 are u32.
     Raises: the errors of xb.ops.rng_bit_generator.
 
     >>> import xbuild as xb

@@ -46,8 +46,8 @@ def reduce(
     if callable(init_values):
         refuse(
             "invalid_operand",
-            f"init_values is {describe(init_values)}: what a fold begins with comes before the function",
-            "xb.reduce(x, 0.0, xb.add, dimensions) and x.sum(axis=...) are sums",
+            f"expected the init value before the function, got {describe(init_values)} as init_values",
+            "xb.reduce(x, 0.0, xb.add, dimensions) and x.sum(axis=...) compute sums",
         )
     if values and dimensions is None:
         dimensions = tuple(range(array("operand", shape_of(values[0])).rank))

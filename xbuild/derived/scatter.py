@@ -32,8 +32,7 @@ def scatter(
     unique_indices: bool = False,
     name: str | None = None,
 ) -> Value:
-    """Return the operands (one, or a list), replacing each element that an index selects with to_apply(element,
-    update).
+    """Replace each element of the operands (one, or a list) that an index selects with to_apply(element, update).
 
     `scatter_indices` and `updates` may be arrays or lists of numbers. By default, the index vectors lie along the last
     dimension of `scatter_indices` (`index_vector_dim`).

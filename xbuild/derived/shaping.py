@@ -67,8 +67,7 @@ def broadcast(
 def broadcast_in_dim(
     operand: Value, shape: Sequence[int] | Shape, broadcast_dimensions: Sequence[int], *, name: str | None = None
 ) -> Value:
-    """Return an array of this shape: operand dimension i becomes dimension broadcast_dimensions[i]; extents of 1
-    stretch.
+    """Broadcast to this shape: operand dimension i becomes dimension broadcast_dimensions[i]; extents of 1 stretch.
 
     Records a broadcast, after a reshape if an extent of 1 must stretch.
     Raises: not_array, rank_mismatch, attribute_length_mismatch, dimension_out_of_range, duplicate_dimension,
@@ -103,9 +102,9 @@ def _broadcast_in_dim(
 def reshape(
     operand: Value, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, name: str | None = None
 ) -> Value:
-    """Give the elements different dimensions. `dimensions` is the order, major first, in which the old dimensions are
-    read.
+    """Give the elements different dimensions.
 
+    `dimensions` is the order, major first, in which the old dimensions are read.
     One of the sizes may be -1: it is computed from the others. Records a reshape, after a transpose if the order
     differs from the operand's.
     Raises: not_array, not_permutation, negative_size or element_count_mismatch.
@@ -231,9 +230,9 @@ def pad(
 
 @dressed
 def get_dimension_size(operand: Value, dimension: int, *, name: str | None = None) -> Value:
-    """Return the number of elements along `dimension`, as s32[]; for a dynamic dimension the actual size, not the
-    bound.
+    """Return the number of elements along `dimension`, as s32[].
 
+    For a dynamic dimension, it is the actual size, not the bound.
     Raises: not_array, dimension_out_of_range or overflow.
 
     >>> import xbuild as xb

@@ -44,8 +44,8 @@ def _check_places(part: Any, dim: int, shape: Shape) -> None:
     if is_mask:
         refuse(
             "invalid_attribute",
-            f"index {shown} for dimension {dim} of {shape}: a mask selects a number of elements "
-            "that is known only when the program runs, but extents are fixed",
+            f"index {shown} for dimension {dim} of {shape} is a mask; the number of elements that a mask selects "
+            "is known only when the program runs, but extents are fixed",
             "xb.select(mask, x, 0.0) keeps the extents, and xb.select(mask, x, 0.0).sum() sums the selected elements",
         )
     dtype = dtype_of(part) if isinstance(part, Value) else None
@@ -68,10 +68,8 @@ def _check_range(places: Any, dim: int, shape: Shape) -> None:
     size = shape.dims[dim]
     outside = places[(places < -size) | (places >= size)]
     if outside.size:
-        legal = f"expected {-size}..{size - 1}" if size else "it has no elements"
-        refuse(
-            "index_out_of_range", f"index {outside.flat[0]} for dimension {dim} of {shape} with extent {size}; {legal}"
-        )
+        legal = f"expected {-size}..{size - 1}" if size else "its extent is 0"
+        refuse("index_out_of_range", f"index {outside.flat[0]} is out of range for dimension {dim} of {shape}; {legal}")
 
 
 def _index_with_list(
@@ -283,8 +281,8 @@ def _element(value: Value, shape: TupleShape, index: Any, name: str | None) -> V
         refuse("invalid_attribute", f"index {index!r} of {shape}: expected an int to select an element of a tuple")
     count = len(shape)
     if not -count <= index < count:
-        legal = f"expected {-count}..{count - 1}" if count else "it has no elements"
-        refuse("index_out_of_range", f"index {index} of {shape}, which has {count} elements; {legal}")
+        legal = f"expected {-count}..{count - 1}" if count else "the tuple is empty"
+        refuse("index_out_of_range", f"index {index} is out of range for {shape}; {legal}")
     return ops.get_tuple_element(value, index=int(index) % count, name=name)
 
 
@@ -305,7 +303,7 @@ def _expand_index(shape: Shape, index: Any) -> list[Any]:
         refuse("invalid_attribute", f"index {index!r} has {len(places)} ellipses; only one is allowed")
     count = sum(part is not None and part is not Ellipsis for part in parts)
     if count > shape.rank:
-        refuse("rank_mismatch", f"{count} indices for {shape} of rank {shape.rank}")
+        refuse("rank_mismatch", f"expected at most {shape.rank} indices for {shape}, got {count}")
     place = places[0] if places else len(parts)
     parts[place : place + 1] = [builtins.slice(None)] * (shape.rank - count)
     for dim, part in enumerate(each for each in parts if each is not None):

@@ -84,9 +84,9 @@ def send_sync(
     is_host_transfer: bool = False,
     name: str | None = None,
 ) -> Value:
-    """Send `operand` on a channel, wait until the transfer is complete, and return the token. Records send and
-    send_done.
+    """Send `operand` on a channel, wait until the transfer is complete, and return the token.
 
+    Records send and send_done.
     Raises: the errors of xb.ops.send.
 
     >>> import xbuild as xb
@@ -203,9 +203,9 @@ def infeed(token: Value | Builder, shape: AnyShape, infeed_config: str = "", *, 
 
 
 def infeed_data(token: Value | Builder, shape: AnyShape, infeed_config: str = "", *, name: str | None = None) -> Value:
-    """Return the next item of this device's infeed, without the token. The infeeds of a builder keep their recorded
-    order.
+    """Return the next item of this device's infeed, without the token.
 
+    The infeeds of a builder keep their recorded order.
     Raises: the errors of xb.ops.infeed.
 
     >>> import xbuild as xb
@@ -253,7 +253,7 @@ def _token_or_new(token: Value | Builder | None, builder: Builder | None = None)
         return token
     found = token if isinstance(token, Builder) else builder
     if found is None:
-        raise BuildError("no_builder", "pass a token or builder=")
+        raise BuildError("no_builder", "no operand determines the builder; pass a token or builder=")
     return ops.after_all((), builder=found)
 
 

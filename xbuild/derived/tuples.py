@@ -30,9 +30,9 @@ def tuple_(*elements: Any, builder: Builder | None = None, name: str | None = No
 
 
 def get_tuple_element(operand: Value, index: int, *, name: str | None = None) -> Value:
-    """Return the element of a tuple at an index that is fixed when the program is built; `operand[index]` does the
-    same.
+    """Return the element of a tuple at an index that is fixed when the program is built.
 
+    `operand[index]` does the same.
     Raises: not_tuple or index_out_of_range.
 
     >>> import xbuild as xb

@@ -73,8 +73,7 @@ def select_and_scatter(
     *,
     name: str | None = None,
 ) -> Value:
-    """Combine each value of `source`, by `scatter`, into the element that `select` prefers in its window of the
-    operand.
+    """Combine each value of `source`, by `scatter`, into the element that `select` prefers in its window.
 
     Numbers and arrays take the operand's element type. `padding` and strides are those of reduce_window.
     Raises: invalid_attribute; otherwise the errors of xb.ops.select_and_scatter.
@@ -213,7 +212,8 @@ def _select_dims(name: str, shape: Shape, numbers: ConvolutionDimensionNumbers, 
     if len(chosen) + 2 != shape.rank or max(chosen, default=0) >= shape.rank:
         refuse(
             "rank_mismatch",
-            f"dimension_numbers {numbers} has {len(chosen)} spatial dimensions; {name} is {shape} of rank {shape.rank}",
+            f"dimension_numbers {numbers} has the spatial dimensions {list(chosen)} for {name}, which do not fit "
+            f"{shape} of rank {shape.rank}",
         )
     return tuple(shape.dims[dim] for dim in chosen)
 

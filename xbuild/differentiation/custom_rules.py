@@ -40,7 +40,7 @@ def custom_vjp(target: str) -> Callable[[Rule], Rule]:
     Source: JAX, jax.custom_vjp.
     """
     if not isinstance(target, str):
-        raise TypeError(f"custom_vjp: the target is {target!r}; pass the custom call's target, a string")
+        raise TypeError(f"custom_vjp: the target is {target!r}; expected a string, the target of the custom call")
 
     def register(rule: Rule) -> Rule:
         _RULES[target] = rule
@@ -61,7 +61,8 @@ def _apply_custom_rule(rule: Rule, back: Pullback, operands: Sequence[Value]) ->
     if not isinstance(cotangents, tuple | list) or len(cotangents) != len(operands):
         number = len(cotangents) if isinstance(cotangents, tuple | list) else 1
         refuse_derivative(
-            f"its custom_vjp returned {number} cotangents for {len(operands)} operands; return one, or None, for each"
+            f"its custom_vjp returned {number} cotangents for {len(operands)} operands; return a cotangent or "
+            "None for each operand"
         )
     for n, (cotangent, operand) in enumerate(zip(cotangents, operands, strict=True)):
         _check_cotangent(n, cotangent, operand)

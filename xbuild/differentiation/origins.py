@@ -28,10 +28,10 @@ def origin_of(instruction: Instruction) -> tuple[str, str] | None:
 
 
 def why(program: Module | Computation | MeshProgram, name: str) -> str:
-    """Why an instruction is in a program: which instruction it differentiates, its source line, and what uses it.
+    """Explain why an instruction is in a program: what it differentiates, its source line, and its uses.
 
-    In a program on a mesh it also explains casts.
-    Raises BuildError (undefined_name) if there is no such instruction.
+    In a program on a mesh, the text also explains casts. Raises BuildError (undefined_name) if the instruction does not
+    exist.
 
     >>> import xbuild as xb
     >>> gradient = xb.grad(lambda x: xb.tanh(x))(xb.f32[()])

@@ -59,11 +59,15 @@ def check_options(options: Mapping[str, Any]) -> None:
     """Raises invalid_attribute for a checkpoint or max_trips of the wrong type."""
     checkpoint, trips = options.get("checkpoint", False), options.get("max_trips")
     if isinstance(checkpoint, str):
-        refuse("invalid_attribute", f"checkpoint={checkpoint!r} is a bare string", f"checkpoint=[{checkpoint!r}]")
+        refuse(
+            "invalid_attribute",
+            f"checkpoint={checkpoint!r} is a string, not a sequence of names",
+            f"checkpoint=[{checkpoint!r}]",
+        )
     if not hasattr(checkpoint, "__contains__") and not isinstance(checkpoint, bool):
         refuse("invalid_attribute", f"checkpoint={checkpoint!r}: pass True, False, or the names of loops and calls")
     if trips is not None and (not isinstance(trips, int) or isinstance(trips, bool) or trips < 0):
-        refuse("invalid_attribute", f"max_trips={trips!r}: pass a number of trips, 0 or more")
+        refuse("invalid_attribute", f"max_trips={trips!r}: expected a number of trips of at least 0")
 
 
 def check_names(options: Mapping[str, Any], entries: Iterable[Computation]) -> None:
@@ -79,7 +83,9 @@ def check_names(options: Mapping[str, Any], entries: Iterable[Computation]) -> N
     ]
     for name in names:
         if name not in known:
-            candidates = f"the program has {', '.join(known)}" if known else "the program has none"
+            candidates = (
+                f"the program has {', '.join(known)}" if known else "the program has no loop, call or conditional"
+            )
             refuse(
                 "invalid_attribute",
                 f"checkpoint names {name!r}, which is not a loop, call or conditional; {candidates}",
@@ -91,7 +97,10 @@ def check_argnums(argnums: Any) -> None:
     numbers = argnums if isinstance(argnums, Iterable) and not isinstance(argnums, str) else [argnums]
     kind = Integral if numbers is argnums else int
     if not all(isinstance(number, kind) and not isinstance(number, bool) for number in numbers):
-        refuse("invalid_attribute", f"argnums={argnums!r}: pass the number of a parameter, or a tuple of numbers")
+        refuse(
+            "invalid_attribute",
+            f"argnums={argnums!r}: expected the number of a parameter, or a sequence of such numbers",
+        )
 
 
 # ----------------------------------------------------------------------------
@@ -300,9 +309,9 @@ def _check_parameter(computation: Computation, number: int, argnums: Argnums) ->
         place = f"  at {parameter.source}\n" if parameter.source is not None else ""
         raise ShapeError(
             "not_differentiable",
-            f"grad: parameter {number} of {computation.name}, %{parameter.name}, is {parameter.shape}, but only floats "
-            f"and complex numbers have a gradient [not_differentiable]\n{place}"
-            f"  hint: leave it out of argnums={argnums}, or convert it to a float",
+            f"grad: parameter {number} of {computation.name}, %{parameter.name}, is {parameter.shape}, but only "
+            f"floats and complex numbers have a gradient [not_differentiable]\n{place}  hint: omit it from "
+            f"argnums={argnums}, or convert it to a float",
         )
 
 
@@ -330,21 +339,20 @@ Options = dict[str, Any]
 
 
 def vjp(program: Any, *, checkpoint: bool | Container[str] = False, max_trips: int | None = None) -> Any:
-    """The program that maps cotangents of all results to cotangents of all parameters (reverse mode).
+    """Return the program that maps cotangents of all results to cotangents of all parameters (reverse mode).
 
-    For a Computation it is a Computation whose parameters are those of the original, followed by one cotangent for each
-    float or complex leaf of the result. Its result is the tuple of the cotangents of all float and complex leaves of
-    the parameters, in order. For a Module it is a module with such an entry and the same replicas and partitions; for a
-    ModuleGroup, a group of such modules; for a function, a function of shapes as xb.computation takes them.
-    Cotangents of complex values are plain transposes, without conjugation. On several devices the loss is the sum of
-    the losses of all devices; cotangents of sent values travel back on new channels, and the new program is checked.
-    `checkpoint`: True, or the names of loops, calls and conditionals whose values the backward pass recomputes instead
-    of keeping. `max_trips`: for loops of unknown trip count, the number of trips whose values are kept; a run with more
-    trips returns NaN.
-    Raises ShapeError (not_differentiable) if a cotangent reaches an op without a derivative or a loop of unknown trip
-    count; invalid_attribute if checkpoint names no loop, call or conditional, or max_trips is not a number; TypeError
-    if `program` is none of the above; ScheduleError if the program or its derivative cannot run to the end in any
-    order.
+    A Computation returns a Computation. Its parameters are the original ones, followed by one cotangent for each float
+    or complex leaf of the result. Its result is the tuple of the cotangents of all float and complex leaves of the
+    parameters, in order. A Module returns a module with such an entry and the same replicas and partitions; a
+    ModuleGroup returns a group of such modules; a function returns a function of shapes, as xb.computation takes them.
+    Cotangents of complex values are plain transposes, without conjugation. On several devices, the loss is the sum of
+    the losses of all devices. Cotangents of sent values travel back on new channels, and the new program is checked.
+    `checkpoint` is True, or the names of loops, calls and conditionals whose values the backward pass recomputes
+    instead of keeping. `max_trips` is the number of trips whose values are kept for loops of unknown trip count; a run
+    with more trips returns NaN. Raises ShapeError (not_differentiable) if a cotangent reaches an op without a
+    derivative or a loop of unknown trip count; invalid_attribute if checkpoint contains a name that is not a loop, call
+    or conditional, or if max_trips is not a number; TypeError if `program` is none of the above; and ScheduleError if
+    the program or its derivative cannot run to the end in any order.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate
@@ -372,15 +380,14 @@ def vjp(program: Any, *, checkpoint: bool | Container[str] = False, max_trips: i
 def grad(
     program: Any, argnums: Argnums = 0, *, checkpoint: bool | Container[str] = False, max_trips: int | None = None
 ) -> Any:
-    """The program that returns the gradient of its real scalar result with respect to one or several parameters.
+    """Return the program that computes the gradient of its real scalar result with respect to some parameters.
 
-    `argnums` numbers the parameters: an int returns the bare gradient, a sequence a tuple of gradients. The gradient
-    with respect to a tuple is the tuple of the gradients of its float and complex elements. For a complex parameter it
-    is df/dx - i df/dy, whose conjugate points uphill. Programs, options and errors are those of xb.vjp. In a
-    ModuleGroup each program returns the gradient of its own parameters; a program whose result is not a real scalar
-    adds nothing to the loss.
-    Also raises not_differentiable if the result is not a real scalar or a parameter holds integers; index_out_of_range
-    if argnums names a missing parameter; invalid_attribute if it is not a number.
+    `argnums` numbers the parameters: an int returns the gradient itself, a sequence a tuple of gradients. The gradient
+    with respect to a tuple is the tuple of the gradients of its float and complex elements. For a complex parameter,
+    the gradient is df/dx - i df/dy; its conjugate points uphill. Programs, options and errors are those of xb.vjp. In a
+    ModuleGroup, each program returns the gradient of its own parameters; a program whose result is not a real scalar
+    adds nothing to the loss. Also raises not_differentiable if the result is not a real scalar or a parameter holds
+    integers; index_out_of_range if argnums names a missing parameter; and invalid_attribute if argnums is not a number.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate
@@ -400,7 +407,7 @@ def grad(
 def value_and_grad(
     program: Any, argnums: Argnums = 0, *, checkpoint: bool | Container[str] = False, max_trips: int | None = None
 ) -> Any:
-    """The program that returns its real scalar result and the gradient of it as a pair; otherwise like xb.grad.
+    """Return the program that computes the pair of its real scalar result and the gradient; otherwise like xb.grad.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate
@@ -582,14 +589,13 @@ class JvpRequest:
 
 
 def jvp(program: Any) -> Any:
-    """The program that maps tangents of all parameters to tangents of all results (forward mode).
+    """Return the program that maps tangents of all parameters to tangents of all results (forward mode).
 
-    For a Computation it is a Computation whose parameters are those of the original, followed by one tangent for each
-    of their float and complex leaves, in order. Its result is the tuple of the tangents of all float and complex leaves
-    of the result. Modules, groups and functions are treated as by xb.vjp. Loops of unknown trip count can be
-    differentiated in this direction.
-    Raises ShapeError (not_differentiable) if a tangent reaches an op without a derivative; TypeError and ScheduleError
-    as xb.vjp does.
+    A Computation returns a Computation. Its parameters are the original ones, followed by one tangent for each of their
+    float and complex leaves, in order. Its result is the tuple of the tangents of all float and complex leaves of the
+    result. Modules, groups and functions are treated as by xb.vjp. Loops of unknown trip count can be differentiated in
+    this direction. Raises ShapeError (not_differentiable) if a tangent reaches an op without a derivative, and
+    TypeError and ScheduleError like xb.vjp.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate

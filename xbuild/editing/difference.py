@@ -223,7 +223,7 @@ class ComputationDiff:
 
 @frozen
 class Diff:
-    """The difference of two programs; `same` is whether the programs are equal, and `str(diff)` is the report."""
+    """The difference between two programs. `same` says whether they are equal; `str(diff)` returns the report."""
 
     changes: tuple[Change, ...]
     computations: tuple[ComputationDiff, ...]
@@ -233,12 +233,12 @@ class Diff:
         return not self.changes and all(each.same for each in self.computations)
 
     def to_dict(self) -> dict[str, Any]:
-        """The difference as plain data, for JSON."""
+        """Return the difference as plain data, for JSON."""
 
         return as_dict(self)
 
     def report(self, *, all: bool = False) -> str:
-        """The report as text; `all` shows the rows that str() folds after ten."""
+        """Return the report as text; `all` shows the rows that str() folds after ten."""
         return "\n".join(as_lines(self, all=all))
 
     def __str__(self) -> str:
@@ -246,10 +246,10 @@ class Diff:
 
 
 def diff(before: Module | Computation, after: Module | Computation) -> Diff:
-    """The difference of two programs: for each computation the changed, added and removed instructions.
+    """Compare two programs: for each computation, return the changed, added and removed instructions.
 
-    Computations and instructions are matched by name, or by structure if names do not match. Layouts, metadata and
-    the spelling of literals and groups are not compared.
+    Computations and instructions are matched by name, or by structure if names do not match. Layouts, metadata and the
+    spelling of literals and groups are not compared.
 
     >>> import xbuild as xb
     >>> before = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) y = tanh(x) ROOT z = add(y, x) }")
@@ -490,7 +490,7 @@ def _counts(diff: Diff) -> str:
     rows = ((word, sum(len(getattr(each, word)) for each in diff.computations)) for word in _MARKS)
     first, *others = [(count, word) for word, count in rows if count] or [(0, "")]
     if not first[0]:
-        return "no instruction, but names, roots or headers"
+        return "no instruction differs, but names, roots or headers do"
     noun = f"instruction{'s' * (first[0] != 1)}"
     return ", ".join([f"{first[0]:,} {noun} {first[1]}", *(f"{count:,} {word}" for count, word in others)])
 
@@ -499,7 +499,7 @@ def _computation(each: ComputationDiff, paint: Paint, all: bool, more: str) -> I
     if each.before is None or each.after is None:
         kind = "added" if each.before is None else "removed"
         count = len(each.added) + len(each.removed)
-        yield paint(f"{each.name}: {kind} as a whole, {count} instruction{'s' * (count != 1)}", kind)
+        yield paint(f"{each.name}: entire computation {kind}, {count} instruction{'s' * (count != 1)}", kind)
         return
     rows = (("matched", each.matched), ("changed", each.changed), ("added", each.added), ("removed", each.removed))
     yield paint(f"{each.name}: " + ", ".join(f"{len(found)} {word}" for word, found in rows if found), "")

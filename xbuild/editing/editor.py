@@ -28,7 +28,7 @@ def inline(draft: ComputationDraft, key: Instruction) -> None:
     call = draft.current(key)
     if call.opcode not in ("call", "fusion"):
         opcode = call.opcode.replace("_", "-")
-        raise refusal("not_a_call", f"inline: expected a call or fusion, but {name_with_shape(call)} is a {opcode}")
+        raise refusal("not_a_call", f"inline: expected a call or a fusion, but {name_with_shape(call)} is a {opcode}")
     (called,) = call.called
     taken: set[str] = set()
 
@@ -68,7 +68,7 @@ Target: TypeAlias = str | Instruction | Value
 
 
 class Editor(Generic[Program]):
-    """A program being edited; `edit` opens an editor.
+    """A program being edited; `edit` returns an editor.
 
     A place is an instruction, its name, or a value that `editor[...]` or an op returned. A name is looked up in the
     entry first, then in the other computations.
@@ -81,7 +81,7 @@ class Editor(Generic[Program]):
 
     def __enter__(self) -> Editor[Program]:
         if self._result is not None:
-            raise refusal("builder_finished", "this editor is closed; xb.edit opens another")
+            raise refusal("builder_finished", "this editor is closed; open a new one with xb.edit")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -93,7 +93,7 @@ class Editor(Generic[Program]):
     def result(self) -> Program:
         """The edited program, which exists once the `with` block has ended without an error."""
         if self._result is None:
-            raise refusal("builder_finished", "editor.result: not available until the `with` block ends")
+            raise refusal("builder_finished", "editor.result is not available until the `with` block ends")
         return self._result
 
     @property
@@ -107,20 +107,20 @@ class Editor(Generic[Program]):
         return draft.value(key)
 
     def root(self, computation: str | None = None) -> Value:
-        """The value of the root of the entry, or of another computation."""
+        """Return the value of the root of the entry, or of another computation."""
         draft = self._drafts.find_draft(computation)
         return draft.value(draft.root)
 
     @contextmanager
     def before(self, place: Target) -> Iterator[None]:
-        """Ops that are recorded inside the block are placed before this instruction."""
+        """Place the ops that are recorded in the block before this instruction."""
         draft, key = self._drafts.find(place)
         with self._inserting(draft, key, "before"):
             yield
 
     @contextmanager
     def after(self, place: Target) -> Iterator[None]:
-        """Ops that are recorded inside the block are placed after this instruction, before the next one."""
+        """Place the ops that are recorded in the block after this instruction, before the next one."""
         draft, key = self._drafts.find(place)
         with self._inserting(draft, key, "after"):
             yield
@@ -135,9 +135,9 @@ class Editor(Generic[Program]):
         draft.pin(begin, key, word)
 
     def replace_operand(self, place: Target, operand: int | str, by: Target) -> None:
-        """Replace an operand of an instruction, given by its number or its name, by another value.
+        """Replace an operand of an instruction, identified by its number or its name, with another value.
 
-        Raises the errors of the op and of its users, whose shapes are inferred again; used_too_early if the value
+        Raises the errors of the op and of its users, whose shapes are inferred again, and used_too_early if the value
         follows the instruction.
         """
         draft, key = self._drafts.find(place)
@@ -150,7 +150,7 @@ class Editor(Generic[Program]):
         self._rewire(draft, {key: tuple(operands)}, new, edit)
 
     def replace_uses(self, place: Target, by: Target) -> None:
-        """Replace a value by another in all its users, and as the root.
+        """Replace a value with another value in all its users, and as the root.
 
         Instructions from which the new value is computed keep the old value.
         """
@@ -205,7 +205,7 @@ class Editor(Generic[Program]):
     def move(self, place: Target, *, before: Target | None = None, after: Target | None = None) -> None:
         """Move an instruction. Raises BuildError if it would precede an operand or follow a user."""
         if (before is None) == (after is None):
-            raise TypeError("move: pass either before= or after=")
+            raise TypeError("move: pass exactly one of before= and after=")
         draft, key = self._drafts.find(place)
         target = self._find_in(draft, before if before is not None else after, "move")  # type: ignore[arg-type]
         if target is key:
@@ -219,7 +219,7 @@ class Editor(Generic[Program]):
             draft.place([key], follows)
 
     def inline(self, place: Target) -> None:
-        """Replace a call by the instructions of the called computation."""
+        """Replace a call with the instructions of the called computation."""
         draft, key = self._drafts.find(place)
         inline(draft, key)
 
@@ -231,7 +231,7 @@ class Editor(Generic[Program]):
                 "foreign_value",
                 f"{edit}: {name_with_shape(home.current(key))} belongs to computation {home.computation.name}, "
                 f"not to {draft.computation.name}",
-                "a computation sees only its own instructions; pass the value as an operand",
+                "a computation can use only its own instructions; pass the value as an operand",
             )
         return key
 
@@ -268,8 +268,8 @@ def edit(program: Program) -> Editor[Program]:
     order, annotations and control edges; shapes that depend on an edit are inferred again. A computation that is no
     longer called is removed.
 
-    Raises: ShapeError if an op refuses an edited operand or attribute, BuildError if an edit is invalid (both
-    name the two instructions); the program being edited is then as before that edit.
+    Raises: ShapeError if an op refuses an edited operand or attribute, and BuildError if an edit is invalid; both name
+    the two instructions. The program is then as it was before that edit.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) y = negate(x) ROOT z = add(y, x) }")

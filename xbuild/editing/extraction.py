@@ -22,12 +22,13 @@ _KEPT = ("frontend_attributes", "stack_tables")
 def extract(
     program: Module | Computation, around: Target | None = None, radius: int = 2, *, computation: str | None = None
 ) -> Module:
-    """A computation (default: the entry), or the neighbourhood of an instruction in it, as a module.
+    """Return a computation (default: the entry), or the neighbourhood of an instruction in it, as a module.
 
     Neighbours are operands, users and control predecessors at a distance of at most `radius`; paths do not pass through
     constants and parameters. Operands outside the neighbourhood become parameters of the same names, and tokens become
     after-all. Constants are extracted too, and so are the matching starts, dones and transfers in the same computation.
-    The root is the value, or the tuple of the values, with users outside. Raises BuildError for an unknown instruction.
+    The root is the value that has users outside, or the tuple of these values. Raises BuildError if the instruction
+    does not exist.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY e { x = f32[2] parameter(0) a = tanh(x) b = negate(a) c = add(b, a) d = abs(c) }")

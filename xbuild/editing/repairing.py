@@ -135,11 +135,12 @@ class _InOrder(Unchanged):
 
 
 def repaired(verdict: Verdict) -> Module | ModuleGroup:
-    """The program of a verdict as a schedule that runs to completion.
+    """Return the program of a verdict as a schedule that runs to completion.
 
-    A program whose schedule deadlocks gets the order of the repair. One without a schedule gets the order that the
-    check found; if tokens or control edges force a deadlock, instructions of the cycle get separate tokens first.
-    No value changes. Raises ValueError if no order fixes it, or if every order or the given schedule runs.
+    A program whose schedule deadlocks gets the order of the repair. A program without a schedule gets the order that
+    the check found; if tokens or control edges force a deadlock, instructions of the cycle first get separate tokens.
+    No value changes. Raises ValueError if no order fixes the program, or if nothing needs a repair because every order
+    or the given schedule runs.
 
     >>> import xbuild as xb
     >>> pairs = "frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,0}}}"

@@ -205,8 +205,8 @@ _MOST_DEVICES = 64
 
 _MEANINGS = {
     "varying": "devices along {} may hold different values",
-    "unreduced": "devices along {} hold parts, and the value that is meant is their sum",
-    "reduced": "devices along {} hold one value, whose cotangent is a part on each",
+    "unreduced": "devices along {} hold partial sums, and the value is their sum",
+    "reduced": "devices along {} hold one value, whose cotangent is a partial sum on each device",
 }
 
 
@@ -304,7 +304,7 @@ def _value_lines(found: list[Any], count: int) -> Iterator[str]:
     for devices, value in group_values(found):
         yield f"{devices_text(devices)}: {said(value)}"
     if count > len(found):
-        yield f"devices {len(found)} to {count - 1} are not evaluated"
+        yield f"devices {len(found)} to {count - 1} were not evaluated"
 
 
 # ----------------------------------------------------------------------------
@@ -318,15 +318,15 @@ _WIDTH = 110
 
 @frozen(repr=False)
 class Explanation:
-    """What is known about an instruction before the run, or about each of several with its name.
+    """The facts about an instruction that are known before the run; if several have the name, about each of them.
 
-    `str` returns the text, `to_dict` the facts.
+    `str` returns the text, and `to_dict` returns the facts.
     """
 
     parts: tuple[InstructionFacts, ...] = field()
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """The facts as plain data, a dictionary for each instruction of the name."""
+        """Return the facts as plain data, with one dictionary for each instruction of the name."""
         return [part.to_dict() for part in self.parts]
 
     def __str__(self) -> str:
@@ -336,12 +336,12 @@ class Explanation:
 
 
 def explain(program: Module | ModuleGroup | Computation | MeshProgram, name: str | Instruction | Value) -> Explanation:
-    """What is known about an instruction: what its op does, why it has its shape, its line, users and dependencies.
+    """Explain an instruction: what its op does, why it has its shape, its line, users and dependencies.
 
-    The shape is explained in numbers, dimension by dimension. For a program of several devices the text says which of
-    them hold equal values, on a mesh also the type along each axis; and the value, if constants and ids determine it.
-    A name that several computations have may be given as `body/add.3`; a leading `%` is ignored.
-    Raises BuildError (undefined_name) if there is no such instruction.
+    The shape is explained in numbers, dimension by dimension. For a program of several devices, the text also says
+    which devices hold equal values and, on a mesh, gives the type along each axis. If constants and ids determine the
+    value, the text shows it. A name that several computations have may be given as `body/add.3`; a leading `%` is
+    ignored. Raises BuildError (undefined_name) if the instruction does not exist.
 
     >>> import xbuild as xb
     >>> layer = xb.computation(xb.f32[8, 6], xb.f32[6, 3])(lambda x, w: xb.tanh(xb.dot(x, w)))
@@ -400,7 +400,7 @@ def _sections(part: InstructionFacts) -> Iterator[tuple[str, list[str]]]:
     yield "does", [_first_sentence(part.instruction.opcode)]
     yield "shape", list(part.shape)
     yield "made by", list(_origin_lines(part))
-    yield "used by", [_list_names(part.users) or f"nothing else: it is the result of {part.home.name}"]
+    yield "used by", [_list_names(part.users) or f"no instruction: it is the result of {part.home.name}"]
     yield "depends on", list(_dependency_lines(part))
     if part.variance:
         yield "on the mesh", [part.variance]
@@ -412,7 +412,7 @@ def _sections(part: InstructionFacts) -> Iterator[tuple[str, list[str]]]:
 
 def _place_text(part: InstructionFacts) -> str:
     if part.home is part.module.entry:
-        return f"{part.home.name}, the entry"
+        return f"{part.home.name}, the entry computation"
     called = [f"{each.name} ({spelling(each.opcode)})" for each in part.called_by]
     return f"{part.home.name}, which {_list_names(called)} calls" if called else part.home.name
 
@@ -434,7 +434,7 @@ def _origin_lines(part: InstructionFacts) -> Iterator[str]:
 def _dependency_lines(part: InstructionFacts) -> Iterator[str]:
     cone = part.cone
     parameters = [f"{parameter.name} ({parameter.attributes.number})" for parameter in cone.parameters()]
-    yield f"parameters {_list_names(parameters)}" if parameters else "no parameter of the entry"
+    yield f"parameters {_list_names(parameters)}" if parameters else "no parameter of the entry computation"
     meetings = [each.name for each in cone.communication() if each is not part.instruction]
     if meetings:
         yield f"communication on the way: {_list_names(meetings)}"

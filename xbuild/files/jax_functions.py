@@ -52,19 +52,18 @@ def from_jax(
     kwargs: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> Module:
-    """The module that JAX lowers a function to, for arguments of these shapes.
+    """Return the module to which JAX lowers a function for arguments of these shapes.
 
-    The function is one that JAX can trace, or a result of `jax.jit` or `jax.pmap` (which define static arguments), or
-    a result of `.trace(...)` or `.lower(...)`, which takes no arguments here. Only the shape and element type of an
+    The function is one that JAX can trace, or a result of `jax.jit` or `jax.pmap` (which define static arguments), or a
+    result of `.trace(...)` or `.lower(...)`, which takes no arguments here. Only the shape and element type of an
     argument are used: a shape such as `xb.f32[2,3]` can replace an array. The parameters of the module are the leaves
     of the arguments in JAX's order.
 
     A function for several devices (`jax.shard_map`, `jax.pmap`, sharded arguments) becomes the program of one device,
-    as
-    XLA partitions it: the parameters and results are shards, and `num_partitions` is the number of devices of the mesh.
-    `num_replicas` is the number of replicas of this program. Reports name the user's Python lines.
+    as XLA partitions it: the parameters and results are shards, and `num_partitions` is the number of devices of the
+    mesh. `num_replicas` is the number of replicas of this program. Reports name the user's Python lines.
 
-    With `partition=False` it is the global program before partitioning, with the shardings of arguments
+    With `partition=False`, the module is the global program before partitioning, with the shardings of arguments
     (`jax.ShapeDtypeStruct(..., sharding=...)`, `in_shardings` of `jax.jit`), of constraints and of results. It needs no
     devices: the mesh may be a `jax.sharding.AbstractMesh`. `xb.shard.partition` then makes the program of a device.
     `kwargs` are keyword arguments of the function, including those whose names are also parameters of from_jax.
@@ -114,10 +113,10 @@ def _lowered(function: Any, arguments: tuple[Any, ...], named: dict[str, Any], i
         ) from error
     if isinstance(function, jax.stages.Lowered | jax.stages.Traced):
         if arguments or named:
-            raise TypeError("a function that is already traced takes no arguments here")
+            raise TypeError("expected no arguments for a function that is already traced or lowered")
         return function if isinstance(function, jax.stages.Lowered) else _of_trace(function, is_global)
     if isinstance(function, jax.stages.Compiled) or not callable(function):
-        raise TypeError(f"expected a function, plain, jitted, traced or lowered, got {type(function).__name__}")
+        raise TypeError(f"expected a plain, jitted, traced or lowered function, got {type(function).__name__}")
     if not hasattr(function, "lower"):
         function = jax.jit(function, keep_unused=True)
     source_info_util.register_exclusion(__file__)  # metadata name the user's line instead
@@ -148,8 +147,8 @@ def _like(argument: Any) -> Any:
     if jax.dtypes.canonicalize_dtype(dtype) != dtype:
         raise XbuildError(
             "element_type_mismatch",
-            f"{argument} is given, and JAX would make {jax.dtypes.canonicalize_dtype(dtype)} of {argument.dtype}: "
-            "jax.config.update('jax_enable_x64', True) lets it have 64 bits [element_type_mismatch]",
+            f"JAX would convert {argument} from {argument.dtype} to {jax.dtypes.canonicalize_dtype(dtype)}; call "
+            "jax.config.update('jax_enable_x64', True) to keep 64 bits [element_type_mismatch]",
         )
     return jax.ShapeDtypeStruct(argument.dims, dtype)
 
@@ -178,8 +177,8 @@ def program_of_jax(thing: Any, *, is_global: bool = False) -> Module:
         name, shown = getattr(thing, "__name__", ""), ", ".join(needed)
         name = name if name.isidentifier() else "f"
         raise NeedsArgumentsError(
-            f"{name} takes {shown}, and a program needs their shapes: pass {name}.lower({shown}), or "
-            f"xb.from_jax({name}, {shown}), which also takes shapes such as xb.f32[2, 3]"
+            f"{name} takes {shown}, and a program needs the shapes of all arguments; pass {name}.lower({shown}) or "
+            f"xb.from_jax({name}, {shown}), which also accepts shapes such as xb.f32[2, 3]"
         )
     return from_jax(thing, partition=not is_global)
 
@@ -192,6 +191,12 @@ def _required_arguments(function: Any) -> list[str]:
         return []
     free = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [each.name for each in parameters if each.default is each.empty and each.kind not in free]
+
+
+def compiled_by_jax(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Module:
+    """The program that XLA compiles for a function, plain or jitted, and arguments that may be shapes of xbuild."""
+    lowered = _lowered(function, tuple(arguments), dict(named))
+    return _module_of_compiled(lowered.compile())
 
 
 def _module_of_compiled(compiled: Any) -> Module:

@@ -1,23 +1,21 @@
-"""The guard: checks every program that JAX compiles before it runs, and stops those that would hang.
+"""Check every program that JAX compiles before it runs, and stop those that would hang.
 
-A script needs no change: `xbuild guard train.py`, `python -m xbuild.guard train.py`, or `XBUILD_GUARD=stop` in the
-environment. In Python:
+A script needs no change: run `xbuild guard train.py` or `python -m xbuild.guard train.py`, or set `XBUILD_GUARD=stop`
+in the environment. In Python, call `xb.guard.install()`, or guard a block with `with xb.guard.active("warn"):`.
 
-    import xbuild as xb
-    xb.guard.install()  # or: with xb.guard.active("warn"): ...
+The mode determines what happens to a refused program:
 
-Modes:
-
-    stop    print the report of a refused program, and raise ProgramRefused, which ends the script with status 1
-    warn    print the report, and let the program run
-    report  like warn; at the end, also write a folder with a page about all programs, the program texts, and index.json
+- `stop` prints the report and raises ProgramRefused, which ends the script with status 1.
+- `warn` prints the report and lets the program run.
+- `report` does the same as `warn`. At the end, it also writes a folder with a page about all programs, the program
+  texts, and index.json.
 
 A program is refused only if its verdict is `error` or `deadlock`; `depends` passes. The guard fails open: if it cannot
 read or check a program, or would need more than ten seconds, it says so once and the program runs.
 
-Files, in the order of reading: this one (the interface), `programs.py` (what a guard does with a program),
+Read the files in this order: this file (the interface), `programs.py` (what a guard does with a program),
 `compilation.py` (how it sees what JAX compiles), `processes.py` (whether all processes of a job compiled the same),
-`folder.py` (what `report` writes), `command.py` (`xbuild guard`).
+`folder.py` (what `report` writes) and `command.py` (`xbuild guard`).
 """
 
 from __future__ import annotations
@@ -54,10 +52,9 @@ def install(mode: str = "stop", folder: str | os.PathLike[str] | None = None) ->
     """Guard this process from now on: each program that JAX compiles is checked before it runs.
 
     `mode` is "stop", "warn" or "report"; `folder` is where "report" writes at the end of the process (default
-    `xbuild_guard`). JAX is not imported: a guard that is installed before JAX starts when JAX is imported. An
-    installed guard is
-    replaced. The result lists the programs seen so far, as `programs`.
-    Raises ValueError for an unknown mode, or for a folder with a mode that writes none.
+    `xbuild_guard`). This function does not import JAX. If JAX is not imported yet, the guard starts when it is. A new
+    guard replaces an installed one. The `programs` of the result are the programs that JAX has compiled since then.
+    Raises ValueError if the mode is unknown, or if `folder` is given for a mode that writes no folder.
 
     >>> guard = install("warn")
     >>> guard.programs
@@ -68,9 +65,9 @@ def install(mode: str = "stop", folder: str | os.PathLike[str] | None = None) ->
     """
     global _current
     if mode not in MODES:
-        raise ValueError(f"guard: mode {mode!r} is none of {', '.join(MODES)}")
+        raise ValueError(f"guard: mode is {mode!r}; expected one of {', '.join(MODES)}")
     if folder is not None and mode != "report":
-        raise ValueError(f"guard: a folder is written in mode 'report', and the mode is {mode!r}")
+        raise ValueError(f"guard: only mode 'report' writes a folder, but the mode is {mode!r}")
     previous, _current = _current, Guard(mode, Path(folder or FOLDER) if mode == "report" else None)
     if previous is None:
         atexit.register(finish)
@@ -80,7 +77,10 @@ def install(mode: str = "stop", folder: str | os.PathLike[str] | None = None) ->
 
 
 def uninstall() -> None:
-    """End the guard of this process: it does not see what JAX compiles from now on. Mode "report" writes its folder."""
+    """End the guard of this process: programs that JAX compiles from now on are not checked.
+
+    Mode "report" writes its folder.
+    """
     finish()
     atexit.unregister(finish)
     compilation.detach()
@@ -88,7 +88,9 @@ def uninstall() -> None:
 
 @contextmanager
 def active(mode: str = "stop", folder: str | os.PathLike[str] | None = None) -> Iterator[Guard]:
-    """Guard the block, and restore what was installed before; takes and raises what `install` does.
+    """Guard the block, and restore the previous guard afterwards.
+
+    Takes the arguments and raises the errors of `install`.
 
     >>> with active("warn") as guard:
     ...     pass

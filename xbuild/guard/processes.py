@@ -45,10 +45,10 @@ class KeyValueStore(Protocol):
 
 @frozen
 class Comparison:
-    """The programs that the processes compiled in one place of a job.
+    """The programs that the processes compiled at one place of a job.
 
-    `names` has the module of each process; `absent` are processes that compiled nothing in time; `verdict` is that on
-    the whole job, None if all compiled the same.
+    `names` has the module of each process. `absent` lists the processes that compiled nothing in time. `verdict` is the
+    verdict on the complete job, or None if all processes compiled the same program.
     """
 
     names: Mapping[int, str]
@@ -70,7 +70,7 @@ class Comparison:
             return "all processes compiled the same program"
         parts = join_words(f"{_processes(each)} ({self.names[each[0]]})" for each in self.groups)
         if not self.is_refused:
-            return f"{parts} compiled different programs, which cannot hang for that: {self.verdict}"
+            return f"{parts} compiled different programs, but the job cannot hang because of that: {self.verdict}"
         return f"{parts} compiled different programs, and the job would hang"
 
 
@@ -114,9 +114,9 @@ def compare(
 
 
 def compare_programs(names: Mapping[int, str], texts: Mapping[int, str], num_devices: int) -> Comparison:
-    """Compare the programs that the processes of a job compiled, as their dumps have them, by process.
+    """Compare the programs that the processes of a job compiled, from their dumps by process.
 
-    A dump does not say which process has which device: each has an equal number of them, in order.
+    A dump does not say which process has which device: the devices are divided equally among the processes, in order.
 
     >>> text = "HloModule step\\n\\nENTRY e {\\n  ROOT x = f32[2] parameter(0)\\n}"
     >>> print(compare_programs({0: "step", 1: "step"}, {0: text, 1: text}, 2))

@@ -53,9 +53,9 @@ class ProgramRefused(SystemExit):
 
 @define(eq=False)
 class GuardedProgram:
-    """A program that JAX compiled, numbered from 1 in the order of compilation, and what the guard found.
+    """A program that JAX compiled, and what the guard found. Programs are numbered from 1 in the order of compilation.
 
-    `verdict` is None if the check failed, and `problem` then says why; `seconds` is the time that the guard took.
+    `verdict` is None if the check failed, and `problem` then says why. `seconds` is the time that the guard took.
     """
 
     number: int
@@ -123,7 +123,7 @@ class Guard:
             say(str(found))
 
     def _tell(self, program: GuardedProgram) -> None:
-        ending = "stopped before it ran" if self.mode == "stop" else "it runs nevertheless"
+        ending = "it was stopped before it ran" if self.mode == "stop" else "it runs nevertheless"
         say(f"{program.name} is refused; {ending}\n{program.verdict}")
 
     def finish(self) -> None:

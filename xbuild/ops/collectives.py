@@ -52,9 +52,9 @@ def all_gather(
     channel_id: int | None = None,
     use_global_device_ids: bool = False,
 ) -> Value:
-    """Concatenate the operands of the group along `all_gather_dimension`, in group order; all members get the same
-    result.
+    """Concatenate the operands of the group along `all_gather_dimension`, in group order.
 
+    All members get the same result.
     Shapes: takes arrays; several operands return a tuple. The dimension grows by the factor `shard_count`, the size of
     each group.
     Raises: not_array, dimension_out_of_range, non_positive or invalid_group.
@@ -82,8 +82,7 @@ def reduce_scatter(
     channel_id: int | None = None,
     use_global_device_ids: bool = False,
 ) -> Value:
-    """Reduce over the group, and split the result into `shard_count` parts along `scatter_dimension`: member i keeps
-    part i.
+    """Reduce over the group, and split the result along `scatter_dimension`: member i keeps part i of `shard_count`.
 
     Shapes: takes arrays; several operands return a tuple. The dimension is divided by `shard_count`, the size of each
     group.

@@ -62,8 +62,7 @@ def ragged_dot(
     operand_precision: tuple[str, ...] = (),
     preferred_element_type: PrimitiveType | None = None,
 ) -> Value:
-    """Compute a `dot` for each group: one dimension of lhs is divided into consecutive groups of the lengths
-    `group_sizes`.
+    """Compute a `dot` for each group: a dimension of lhs is divided into consecutive groups of lengths `group_sizes`.
 
     If the ragged dimension is free, each group of rows uses its own entry of rhs's group dimension; the result [batch,
     m, n] is 0 outside all groups. If it is contracted, each group is summed separately; the result is [group, batch, m,

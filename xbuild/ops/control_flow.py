@@ -104,8 +104,7 @@ def fusion(
     output_to_operand_aliasing: Aliases = (),
     calls: Region,
 ) -> Value:
-    """Return the result of `calls` on the operands; a compiler put `calls` into one kernel. The op is equivalent to
-    `call`.
+    """Return the result of `calls`, which a compiler put into one kernel, on the operands; equivalent to `call`.
 
     Shapes: the operands have exactly the shapes of the parameters of `calls`. `kind` and the aliasing are for the
     compiler and do not change any value.

@@ -23,8 +23,7 @@ def gather(
     slice_sizes: Dims,
     indices_are_sorted: bool = False,
 ) -> Value:
-    """For each index vector, take the slice of `slice_sizes` that starts at this index, shifted to lie inside the
-    operand.
+    """For each index vector, take the slice of `slice_sizes` that starts there, shifted to lie inside the operand.
 
     Formula: result[out] = operand[start + offset]. offset is out[offset_dims[k]] in the k-th dimension that is neither
     collapsed nor batching, otherwise 0. start is clamp(0, vector[k], extent - slice size) in dimension

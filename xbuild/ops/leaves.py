@@ -82,8 +82,9 @@ def replica_id(builder: Builder) -> Value:
 
 @op(Properties("made", depends_on="device"))
 def partition_id(builder: Builder) -> Value:
-    """Return the number of this partition, a u32[] in 0..num_partitions-1; device = replica * num_partitions +
-    partition.
+    """Return the number of this partition, a u32[] in 0..num_partitions-1.
+
+    Devices are numbered by device = replica * num_partitions + partition.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("who")

@@ -15,8 +15,7 @@ __all__ = ["cholesky", "fft", "triangular_solve"]
 
 @op(Properties("mixed", denormals="flushed"))
 def cholesky(a: Value, *, lower: bool = True) -> Value:
-    """Return the triangular factor of symmetric (Hermitian) positive definite matrices: a = L L^H, or U^H U if not
-    `lower`.
+    """Factor symmetric (Hermitian) positive definite matrices: a = L L^H, or U^H U if `lower` is false.
 
     Only the selected triangle of `a` is read, and the opposite triangle of the result is zero. A matrix that is not
     positive definite gives NaN everywhere. The result is computed in f64 or c128 and rounded once.
@@ -43,9 +42,9 @@ def triangular_solve(
     unit_diagonal: bool,
     transpose_a: Literal["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"],
 ) -> Value:
-    """Return the x with op(a) x = b, or x op(a) = b if `left_side` is false; op is the identity, a transpose or an
-    adjoint.
+    """Return the x with op(a) x = b, or x op(a) = b if `left_side` is false.
 
+    op is the identity, a transpose or an adjoint.
     Only the selected triangle of `a` is read, without its diagonal if `unit_diagonal` is true. A zero on the diagonal
     gives infinities and NaN. The result is computed in f64 or c128 and rounded once.
     Shapes: takes floats or complex numbers, a [..., n, n] and b [..., n, k] (or [..., k, n] if a is on the right side).

@@ -26,7 +26,7 @@ def scatter(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Value:
-    """Return the operands, replacing each element that an index vector selects with to_apply(element, update).
+    """Replace each element of the operands that an index vector selects with to_apply(element, update).
 
     Formula: result[start + offset] = to_apply(result[start + offset], updates[u]) for each index u of the updates.
     offset is u[update_window_dims[k]] in the k-th dimension that is neither inserted nor batching, otherwise 0. start

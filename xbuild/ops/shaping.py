@@ -12,9 +12,9 @@ from ..core.properties import Properties
 
 @op(Properties("moved", moves=("operand",), is_view=True))
 def broadcast(operand: Value, *, sizes: Dims, dimensions: Dims) -> Value:
-    """Return an array of these sizes: operand dimension i becomes dimension dimensions[i], and new dimensions repeat
-    it.
+    """Repeat the operand along new dimensions: operand dimension i becomes result dimension dimensions[i].
 
+    `sizes` are the extents of the result.
     Formula: result[..., j_dimensions[i], ...] = operand[..., j_i, ...].
     Shapes: takes an array of any shape; sizes[dimensions[i]] is the operand's extent i. Unsorted `dimensions` transpose
     the operand.
@@ -136,9 +136,9 @@ def pad(operand: Value, padding_value: Value, *, padding: Padding) -> Value:
 
 @op(Properties("made"))
 def get_dimension_size(operand: Value, *, dimension: int) -> Value:
-    """Return the number of elements along `dimension`, as s32[]; for a dynamic dimension the actual size, not the
-    bound.
+    """Return the number of elements along `dimension`, as s32[].
 
+    For a dynamic dimension, it is the actual size, not the bound.
     Shapes: takes an array of any shape; the bound is at most 2^31 - 1.
     Raises: not_array, dimension_out_of_range or overflow.
 

@@ -70,8 +70,9 @@ def write_page(
 ) -> Path:
     """Write the step page to a file atomically: an interrupted write leaves the old file unchanged.
 
-    Takes what the page takes: `source_root`, a `machine` for lanes in the proportions of modelled time, and the
-    result of `xb.shard.partition`, for global arrays with the tiles of the devices.
+    `source_root` is the folder from which source files may be shown. With a `machine`, lanes have the proportions of
+    modelled time. `partitioned` is the result of `xb.shard.partition`; the page then shows global arrays with the tiles
+    of the devices.
     """
     target = Path(path)
     with during("writing the page"):

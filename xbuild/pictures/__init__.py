@@ -134,19 +134,19 @@ def viz(
     data: Data | None = None,
     data_name: str = "data",
 ) -> Drawing | str | bytes | Path:
-    """Draw a program, value, verdict or timeline: returns a Drawing, its content in a format, or the path of a file.
+    """Draw a program, value, verdict or timeline. Return a Drawing, its content in a format, or the path of a file.
 
     The result of `xb.shard.partition` is drawn as the global program beside the program of each device, with the
-    reasons for its collectives; the result of `xb.shard.tiling` as the tiles of an array.
+    reasons for its collectives. The result of `xb.shard.tiling` is drawn as the tiles of an array.
 
-    Formats: svg (theme auto, light or dark; auto follows the reader's system), html (a page to search and navigate),
-    png and pdf (drawn by graphviz, which the extra `viz` installs, within `seconds`), dot, mermaid, txt.
-    The picture shows the full program, or the instructions `around` one instruction up to a radius, or all `paths`
-    from one instruction to another, or `only` the collectives. Each computation or scope named in `fold` is one box. A
-    program of more than `max_nodes` boxes (300) is folded, and a note in the picture says so.
-    `data` maps instructions, or their names (`body/add.3` if several share a name), to numbers or texts: each box
-    shows its datum as a badge, with a colour between the lowest and the highest number; the legend names the scale
-    `data_name`. A folded box shows the sum of the numbers of its instructions, in the colour of the highest.
+    The formats are svg, html (a page to search and navigate), png and pdf (drawn by graphviz, which the extra `viz`
+    installs, within `seconds`), dot, mermaid and txt. The theme of svg is auto, light or dark; auto follows the
+    reader's system. The picture shows the full program, the instructions `around` one instruction up to a radius, all
+    `paths` from one instruction to another, or `only` the collectives. Each computation or scope named in `fold` is one
+    box. A program of more than `max_nodes` boxes (300) is folded, and a note in the picture says so. `data` maps
+    instructions, or their names (`body/add.3` if several share a name), to numbers or texts. Each box shows its entry
+    as a badge, with a colour between the lowest and the highest number; the legend names the scale `data_name`. A
+    folded box shows the sum of the numbers of its instructions, in the colour of the highest.
     Raises: ValueError if a format, theme or name is unknown; DrawingError if graphviz is missing or takes too long.
 
     >>> import xbuild as xb
@@ -203,7 +203,7 @@ def form_of(path_or_format: str | os.PathLike[str]) -> str:
     ending = path.suffix.removeprefix(".").lower()
     form = _ENDINGS.get(ending, ending)
     if form not in FORMS:
-        raise ValueError(f"{str(path)!r}: expected one of {', '.join(FORMS)}, or a path with such an ending")
+        raise ValueError(f"{str(path)!r}: expected one of {', '.join(FORMS)}, or a path with one of these endings")
     return form
 
 

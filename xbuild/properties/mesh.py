@@ -25,13 +25,14 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+")
 
 @frozen(init=False, repr=False)
 class Mesh:
-    """Devices in a grid of named axes; devices are numbered row by row, the last axis fastest.
+    """Devices in a grid of named axes. Devices are numbered row by row, and the last axis varies fastest.
 
     A device is a partition, or a replica if a program has only one partition. Axes are given by keyword, as a mapping
-    from name to size, or as a list of sizes: these axes are called "0", "1" and so on. `device_ids` states a different
-    order of the devices, row by row. Meshes with the same names, sizes and devices in the same order are equal.
-    Raises: invalid_attribute for no axis, a name that is not an identifier, device ids that do not permute 0..n-1,
-    more than 1,048,576 devices or 64 axes; non_positive for a size below 1.
+    from name to size, or as a list of sizes; the axes of a list are called "0", "1" and so on. `device_ids` states a
+    different order of the devices, row by row. Meshes with the same names, sizes and devices in the same order are
+    equal.
+    Raises: invalid_attribute if there is no axis, a name is not an identifier, device ids do not permute 0..n-1, or the
+    mesh has more than 1,048,576 devices or 64 axes; non_positive for a size below 1.
 
     >>> import xbuild as xb
     >>> mesh = xb.Mesh(i=2, j=4)
@@ -60,7 +61,9 @@ class Mesh:
     ) -> None:
         sizes = {**_by_name(axes), **named}
         if not sizes:
-            refuse("invalid_attribute", "Mesh: expected at least 1 axis, got none", "xb.Mesh(i=2, j=4)")
+            refuse(
+                "invalid_attribute", "Mesh: expected at least 1 axis, got none", "use xb.Mesh(i=2, j=4), for example"
+            )
         for name, size in sizes.items():
             _check_axis(name, size)
         check_devices("Mesh: the mesh", [int(size) for size in sizes.values()])
@@ -69,12 +72,12 @@ class Mesh:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The names, outermost first."""
+        """The names of the axes, outermost first."""
         return tuple(name for name, _ in self.sizes)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The sizes, outermost first."""
+        """The sizes of the axes, outermost first."""
         return tuple(size for _, size in self.sizes)
 
     @property
@@ -82,18 +85,21 @@ class Mesh:
         return math.prod(self.shape)
 
     def size(self, axes: AxisNames) -> int:
-        """The number of devices along an axis, or along several together."""
+        """Return the number of devices along an axis, or along several axes together."""
         named = self.named(axes)
         return math.prod(size for name, size in self.sizes if name in named)
 
     def named(self, axes: AxisNames) -> tuple[str, ...]:
-        """Axis names as a tuple in the order given, numbers as names; unbound_axis for one that the mesh lacks."""
+        """Return axis names as a tuple in the given order, with names for numbers.
+
+        Raises unbound_axis if the mesh lacks an axis.
+        """
         names = tuple(map(self._name, (axes,) if isinstance(axes, str | int) else axes))
         for name in names:
             if name not in self.axes:
-                refuse("unbound_axis", f"no axis is named {name!r}; the mesh is {self}, with {', '.join(self.axes)}")
+                refuse("unbound_axis", f"{self} has no axis {name!r}; its axes are {', '.join(self.axes)}")
         if len(set(names)) < len(names):
-            refuse("duplicate_dimension", f"axes {names} name an axis twice; each counts once")
+            refuse("duplicate_dimension", f"axes {names} name an axis twice; name each axis once")
         return names
 
     def _name(self, axis: str | int) -> str:
@@ -105,19 +111,19 @@ class Mesh:
         return self.axes[axis]
 
     def ordered(self, axes: Iterable[str]) -> tuple[str, ...]:
-        """Axis names in the order of the mesh."""
+        """Return axis names in the order of the mesh."""
         given = set(axes)
         return tuple(name for name in self.axes if name in given)
 
     def coordinates(self, device: int) -> dict[str, int]:
-        """The coordinate of a device along each axis; index_out_of_range for a number that no device has."""
+        """Return the coordinate of a device along each axis. Raises index_out_of_range if no device has this number."""
         if not 0 <= device < self.num_devices:
             refuse("index_out_of_range", f"{self} has no device {device}; its devices are 0..{self.num_devices - 1}")
         place = device if self.device_ids is None else self.device_ids.index(device)
         return {name: place // stride % self.size(name) for name, stride in self._strides().items()}
 
     def coordinates_text(self, device: int) -> str:
-        """The coordinates of a device as text.
+        """Return the coordinates of a device as text.
 
         >>> import xbuild as xb
         >>> xb.Mesh(data=4, model=2).coordinates_text(3)
@@ -126,16 +132,19 @@ class Mesh:
         return ", ".join(f"{axis}={place}" for axis, place in self.coordinates(device).items())
 
     def device(self, **coordinates: int) -> int:
-        """The number of the device at these coordinates; an axis that is not named counts as 0."""
+        """Return the number of the device at these coordinates; the coordinate along an omitted axis is 0."""
         self.named(coordinates)
         for name, place in coordinates.items():
             if not 0 <= place < self.size(name):
-                refuse("index_out_of_range", f"{name}={place}, and {self} has {self.size(name)} places along {name}")
+                refuse(
+                    "index_out_of_range",
+                    f"{name}={place} is out of range for {self}; expected 0..{self.size(name) - 1}",
+                )
         place = sum(stride * coordinates.get(name, 0) for name, stride in self._strides().items())
         return place if self.device_ids is None else self.device_ids[place]
 
     def groups(self, axes: AxisNames) -> Groups:
-        """The devices that differ only along these axes: a group for each position along the others.
+        """Return the groups of devices that differ only along these axes, one for each position along the other axes.
 
         Members are in row-major order of the axes as given, the first name outermost.
 
@@ -149,11 +158,11 @@ class Mesh:
         return _groups(self, self.named(axes))
 
     def pairs(self, axes: AxisNames, pairs: Sequence[tuple[int, int]]) -> Pairs:
-        """Pairs of positions along the axes, as pairs of devices in every group."""
+        """Convert pairs of positions along the axes to pairs of devices in every group."""
         return tuple((group[source], group[target]) for group in self.groups(axes) for source, target in pairs)
 
     def axes_of(self, groups: Groups) -> tuple[str, ...] | None:
-        """The axes, in order, whose groups these are, or None; groups of one device have no axis.
+        """Return the axes that have these groups, in order, or None if no axes do. Groups of one device have no axes.
 
         >>> import xbuild as xb
         >>> xb.Mesh(i=2, j=2).axes_of(((0, 2, 1, 3),))
@@ -178,7 +187,7 @@ class Mesh:
         return differing[0] if len(differing) == 1 else None
 
     def spanned(self, groups: Groups) -> tuple[str, ...] | None:
-        """The axes whose groups have these members, in any order; None if no axes do.
+        """Return the axes whose groups have these members, in any order, or None if no axes do.
 
         >>> import xbuild as xb
         >>> xb.Mesh(i=2, j=2).spanned(((2, 0), (1, 3)))
@@ -189,7 +198,10 @@ class Mesh:
         return None if found is None else self.ordered(found)
 
     def stride(self, axis: str) -> int:
-        """The distance between neighbours along an axis; with `device_ids`, in positions rather than device numbers."""
+        """Return the distance between neighbours along an axis.
+
+        It is a difference of device numbers, or of positions if `device_ids` is given.
+        """
         return self._strides()[axis]
 
     def _strides(self) -> dict[str, int]:
@@ -200,7 +212,7 @@ class Mesh:
         return found
 
     def spelled(self) -> str:
-        """The mesh as spelled in HLO text.
+        """Return the mesh in the spelling of HLO text.
 
         >>> import xbuild as xb
         >>> xb.Mesh(i=2, j=4).spelled()
@@ -211,12 +223,12 @@ class Mesh:
 
     @staticmethod
     def read(text: str) -> Mesh:
-        """The mesh that `spelled` spells; invalid_attribute for other text."""
+        """Read a mesh from the text that `spelled` returns. Raises invalid_attribute for any other text."""
         axes, _, order = text.partition(";")
         pairs = [axis.partition("=") for axis in axes.split(",")]
         ids = order.split(",") if order else []
         if not all(name and _is_number(size) for name, _, size in pairs) or not all(map(_is_number, ids)):
-            refuse("invalid_attribute", f"{text!r} is not a mesh; a mesh is written as i=2,j=4")
+            refuse("invalid_attribute", f"{text!r} is not a mesh; write a mesh as in i=2,j=4")
         return Mesh({name: int(size) for name, _, size in pairs}, device_ids=[*map(int, ids)] or None)
 
     def __repr__(self) -> str:
@@ -235,7 +247,7 @@ def _order(device_ids: Sequence[int], count: int) -> tuple[int, ...] | None:
     """The ids of the devices row by row, or None if they count from 0."""
     ids = tuple(int(each) for each in device_ids)
     if sorted(ids) != [*range(count)]:
-        refuse("invalid_attribute", f"Mesh: device_ids {list(ids)} are not a permutation of 0..{count - 1}")
+        refuse("invalid_attribute", f"Mesh: device_ids must be a permutation of 0..{count - 1}, got {list(ids)}")
     return None if ids == tuple(range(count)) else ids
 
 
@@ -249,9 +261,9 @@ def _check_axis(name: Any, size: Any) -> None:
     try:
         count = size.__index__()
     except AttributeError:
-        refuse("invalid_attribute", f"Mesh: axis {name} has size {size!r}; expected an integer")
+        refuse("invalid_attribute", f"Mesh: expected an integer as the size of axis {name}, got {size!r}")
     if count < 1:
-        refuse("non_positive", f"Mesh: axis {name} has size {count}; expected at least 1")
+        refuse("non_positive", f"Mesh: the size of axis {name} must be at least 1, got {count}")
 
 
 def _groups_or_all(mesh: Mesh, groups: Groups) -> Groups:

@@ -238,11 +238,11 @@ def structure_without_channels(entry: Computation) -> Structure:
 
 
 def fingerprint(program: Module | Computation) -> str:
-    """32 hexadecimal digits, the same on every machine, identical for two programs if and only if they have the same
-    structure.
+    """Return 32 hexadecimal digits that are equal for two programs if and only if the programs have the same structure.
 
-    Names, metadata, layouts, the order of independent instructions and the numbers of channels do not count; opcodes,
-    shapes, operands, attributes, what is called, control edges, sharding, the order of effects and schedules do.
+    The digits are the same on every machine. Names, metadata, layouts, the order of independent instructions and
+    channel numbers do not affect them. Opcodes, shapes, operands, attributes, called computations, control edges,
+    sharding, the order of effects and schedules do.
 
     >>> import xbuild as xb
     >>> one = xb.parse_hlo("ENTRY e { x = f32[2] parameter(0) a = tanh(x) b = negate(x) ROOT c = add(a, b) }")
@@ -262,7 +262,8 @@ def fingerprint(program: Module | Computation) -> str:
 
 
 def same_structure(a: Module | Computation, b: Module | Computation) -> bool:
-    """Whether two programs are equal except for names, metadata, layouts and the order of independent instructions.
+    """Return whether two programs are equal, ignoring names, metadata, layouts and the order of independent
+    instructions.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) ROOT y = tanh(x) }")

@@ -10,10 +10,10 @@ from .numerics import filled
 
 @dressed
 def atan(operand: Value, *, name: str | None = None) -> Value:
-    """The inverse tangent of each element: atan2(operand, 1).
+    """Return the inverse tangent of each element: atan2(operand, 1).
 
-    Shapes: floats or complex of any shape; the same.
-    Raises: not_array; element_type_unsupported.
+    Shapes: takes floats or complex numbers of any shape and returns the same shape.
+    Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2])(xb.atan), [0.0, float("inf")])

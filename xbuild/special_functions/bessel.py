@@ -50,11 +50,12 @@ _I1_FAR = (
 
 @special
 def bessel_i0e(x: Value) -> Value:
-    """exp(-|x|) I0(x), I0 the modified Bessel function of the first kind of order 0.
+    """Return exp(-|x|) I0(x), where I0 is the modified Bessel function of the first kind of order 0.
 
-    Shapes: floats of any shape; the same. Narrower floats than f32 are computed in f32 and rounded once.
-    Accuracy: f32 and f64 8 ulp. Infinities give 0, NaN stays.
-    Raises: not_array; element_type_unsupported.
+    Shapes: takes floats of any shape and returns the same shape. Floats narrower than f32 are computed in f32 and
+    rounded once.
+    Accuracy: 8 ulp for f32 and f64. Infinities give 0; NaN stays NaN.
+    Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2])(xb.bessel_i0e), [0.0, 1.0])
@@ -69,11 +70,12 @@ def bessel_i0e(x: Value) -> Value:
 
 @special
 def bessel_i1e(x: Value) -> Value:
-    """exp(-|x|) I1(x), I1 the modified Bessel function of the first kind of order 1.
+    """Return exp(-|x|) I1(x), where I1 is the modified Bessel function of the first kind of order 1.
 
-    Shapes: floats of any shape; the same. Narrower floats than f32 are computed in f32 and rounded once.
-    Accuracy: f32 and f64 8 ulp. Infinities give 0, a zero and NaN stay.
-    Raises: not_array; element_type_unsupported.
+    Shapes: takes floats of any shape and returns the same shape. Floats narrower than f32 are computed in f32 and
+    rounded once.
+    Accuracy: 8 ulp for f32 and f64. Infinities give 0; zeros and NaN are unchanged.
+    Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2])(xb.bessel_i1e), [0.0, -1.0])

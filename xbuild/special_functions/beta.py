@@ -16,15 +16,15 @@ _LIMIT = 5000
 
 @special
 def regularized_incomplete_beta(a: Value, b: Value, x: Value) -> Value:
-    """The regularised incomplete beta function I_x(a, b).
+    """Return the regularised incomplete beta function I_x(a, b).
 
     Formula: the integral of t^(a - 1) (1 - t)^(b - 1) from 0 to x, divided by the integral from 0 to 1. It is computed
-    by a continued fraction; where x > (a + 1) / (a + b + 2), as 1 - I_(1 - x)(b, a).
-    Shapes: floats of any shape (a scalar fits any); the same. Narrower floats than f32 are computed in f32 and
-    rounded once.
-    Accuracy: f32 and f64 32 + 8 |log I| ulp for a, b <= 1e3; where x > (a + 1) / (a + b + 2), 64 ulp of 1.
-    a <= 0, b <= 0, x outside of 0..1 and NaN give NaN.
-    Raises: not_array; element_type_unsupported; element_type_mismatch.
+    by a continued fraction; if x > (a + 1) / (a + b + 2), as 1 - I_(1 - x)(b, a).
+    Shapes: takes floats of any shape and returns this shape; a scalar fits any shape. Floats narrower than f32 are
+    computed in f32 and rounded once.
+    Accuracy: 32 + 8 |log I| ulp for f32 and f64 with a, b <= 1e3; if x > (a + 1) / (a + b + 2), 64 ulp of 1. The result
+    is NaN if a <= 0, b <= 0, x is outside 0..1, or an operand is NaN.
+    Raises: not_array, element_type_unsupported or element_type_mismatch.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2])(lambda x: xb.regularized_incomplete_beta(2.0, 1.0, x)), [0.5, 1.0])

@@ -18,11 +18,12 @@ from .form import FLOATS, on_bits
 
 @on_bits
 def next_after(start: Value, end: Value) -> Value:
-    """The representable number next to `start` in the direction of `end`; `end` if both are equal.
+    """Return the representable number next to `start` in the direction of `end`, or `end` if both are equal.
 
-    Shapes: bf16, f16, f32 or f64 of any shape, a scalar goes with any; the same. Exact; from 0 it leads to the
-    smallest subnormal number, from the largest to infinity. NaN in either gives NaN.
-    Raises: not_array; element_type_unsupported; element_type_mismatch.
+    Shapes: takes bf16, f16, f32 or f64 of any shape and returns this shape; a scalar fits any shape. The result is
+    exact. The number next to 0 is the smallest denormal number; the number after the largest is infinity. NaN in either
+    operand gives NaN.
+    Raises: not_array, element_type_unsupported or element_type_mismatch.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2])(lambda x: xb.next_after(x, 2.0)), [1.0, 2.0])
@@ -46,10 +47,10 @@ def next_after(start: Value, end: Value) -> Value:
 
 @dressed
 def is_nan(operand: Value, *, name: str | None = None) -> Value:
-    """Whether each element is NaN.
+    """Return whether each element is NaN.
 
-    Shapes: floats of any shape; pred of the same.
-    Raises: not_array; element_type_unsupported.
+    Shapes: takes floats of any shape and returns pred of the same shape.
+    Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[5])(xb.is_nan), [1.0, -0.0, np.inf, -np.inf, np.nan])
@@ -63,10 +64,10 @@ def is_nan(operand: Value, *, name: str | None = None) -> Value:
 
 @dressed
 def is_inf(operand: Value, *, name: str | None = None) -> Value:
-    """Whether each element is infinite, of either sign.
+    """Return whether each element is infinite, with either sign.
 
-    Shapes: floats of any shape; pred of the same.
-    Raises: not_array; element_type_unsupported.
+    Shapes: takes floats of any shape and returns pred of the same shape.
+    Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[5])(xb.is_inf), [1.0, -0.0, np.inf, -np.inf, np.nan])
@@ -80,10 +81,10 @@ def is_inf(operand: Value, *, name: str | None = None) -> Value:
 
 @dressed
 def is_pos_inf(operand: Value, *, name: str | None = None) -> Value:
-    """Whether each element is positive infinity.
+    """Return whether each element is positive infinity.
 
-    Shapes: floats of any shape; pred of the same.
-    Raises: not_array; element_type_unsupported.
+    Shapes: takes floats of any shape and returns pred of the same shape.
+    Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[5])(xb.is_pos_inf), [1.0, -0.0, np.inf, -np.inf, np.nan])
@@ -97,10 +98,10 @@ def is_pos_inf(operand: Value, *, name: str | None = None) -> Value:
 
 @dressed
 def is_neg_inf(operand: Value, *, name: str | None = None) -> Value:
-    """Whether each element is negative infinity.
+    """Return whether each element is negative infinity.
 
-    Shapes: floats of any shape; pred of the same.
-    Raises: not_array; element_type_unsupported.
+    Shapes: takes floats of any shape and returns pred of the same shape.
+    Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[5])(xb.is_neg_inf), [1.0, -0.0, np.inf, -np.inf, np.nan])
@@ -114,10 +115,10 @@ def is_neg_inf(operand: Value, *, name: str | None = None) -> Value:
 
 @dressed
 def is_neg_zero(operand: Value, *, name: str | None = None) -> Value:
-    """Whether each element is -0, which differs from 0 by its sign bit only.
+    """Return whether each element is -0, which differs from 0 only by its sign bit.
 
-    Shapes: floats of any shape; pred of the same.
-    Raises: not_array; element_type_unsupported.
+    Shapes: takes floats of any shape and returns pred of the same shape.
+    Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[5])(xb.is_neg_zero), [1.0, -0.0, np.inf, -np.inf, np.nan])

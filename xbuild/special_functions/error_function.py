@@ -45,11 +45,12 @@ _FAR_FROM, _FAR_TO = math.sqrt(6), 6.1
 
 @special
 def erfc(x: Value) -> Value:
-    """The complementary error function 1 - erf(x), with full relative precision where it is small.
+    """Return the complementary error function 1 - erf(x), with full relative precision where it is small.
 
-    Shapes: floats of any shape; the same. Narrower floats than f32 are computed in f32 and rounded once.
-    Accuracy: f32 and f64 8 ulp. NaN stays; inf gives 0 and -inf 2.
-    Raises: not_array; element_type_unsupported.
+    Shapes: takes floats of any shape and returns the same shape. Floats narrower than f32 are computed in f32 and
+    rounded once.
+    Accuracy: 8 ulp for f32 and f64. NaN stays NaN; inf gives 0, and -inf gives 2.
+    Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> float(xb.evaluate(xb.computation(xb.f64[()])(xb.erfc), 10.0))
@@ -75,11 +76,12 @@ def exp_of_minus_square(x: Value) -> Value:
 
 @special
 def erf_inv(x: Value) -> Value:
-    """The inverse error function: the y for which erf(y) is x.
+    """Return the inverse error function: the y for which erf(y) is x.
 
-    Shapes: floats of any shape; the same. Narrower floats than f32 are computed in f32 and rounded once.
-    Accuracy: f32 and f64 8 ulp. -1 and 1 give infinities, |x| > 1 gives NaN.
-    Raises: not_array; element_type_unsupported.
+    Shapes: takes floats of any shape and returns the same shape. Floats narrower than f32 are computed in f32 and
+    rounded once.
+    Accuracy: 8 ulp for f32 and f64. -1 and 1 give infinities; |x| > 1 gives NaN.
+    Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[3])(xb.erf_inv), [0.0, 0.5, 1.0])

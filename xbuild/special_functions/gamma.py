@@ -32,13 +32,14 @@ _ROOT = {True: (1.4616321449683622, 9.549995429965697e-17), False: (1.4616321325
 
 @special
 def lgamma(x: Value) -> Value:
-    """The logarithm of the absolute value of gamma(x).
+    """Return the logarithm of the absolute value of gamma(x).
 
-    Formula: Stirling's series for x >= 8; for smaller x the recurrence to 1.5..2.5; for x < 0 the reflection.
-    Shapes: floats of any shape; the same. Narrower floats than f32 are computed in f32 and rounded once.
-    Accuracy: f32 and f64 8 ulp for x > 0, including near the zeros at 1 and 2; for x < 0 8 ulp of max(1, lgamma(-x)).
-    The integers <= 0 and the infinities give inf; NaN stays.
-    Raises: not_array; element_type_unsupported.
+    Formula: Stirling's series for x >= 8, the recurrence to 1.5..2.5 for smaller x, and the reflection for x < 0.
+    Shapes: takes floats of any shape and returns the same shape. Floats narrower than f32 are computed in f32 and
+    rounded once.
+    Accuracy: 8 ulp for f32 and f64 with x > 0, including near the zeros at 1 and 2; 8 ulp of max(1, lgamma(-x)) for x <
+    0. The integers <= 0 and the infinities give inf; NaN stays NaN.
+    Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[3])(xb.lgamma), [1.0, 5.0, -1.0])
@@ -78,13 +79,14 @@ def _stirling(x: Value) -> Value:
 
 @special
 def digamma(x: Value) -> Value:
-    """The digamma function, the derivative of lgamma.
+    """Return the digamma function, the derivative of lgamma.
 
-    Formula: an asymptotic series for x >= 10; for smaller x the recurrence to 1..2; for x < 0 the reflection.
-    Shapes: floats of any shape; the same. Narrower floats than f32 are computed in f32 and rounded once.
-    Accuracy: f32 and f64 8 ulp for x > 0, also near its root; for x < 0 8 ulp of the largest term of the reflection.
-    The integers <= 0, -inf and NaN give NaN.
-    Raises: not_array; element_type_unsupported.
+    Formula: an asymptotic series for x >= 10, the recurrence to 1..2 for smaller x, and the reflection for x < 0.
+    Shapes: takes floats of any shape and returns the same shape. Floats narrower than f32 are computed in f32 and
+    rounded once.
+    Accuracy: 8 ulp for f32 and f64 with x > 0, including near the root; 8 ulp of the largest term of the reflection for
+    x < 0. The integers <= 0, -inf and NaN give NaN.
+    Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> float(xb.evaluate(xb.computation(xb.f64[()])(xb.digamma), 1.0))

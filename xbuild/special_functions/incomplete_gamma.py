@@ -22,14 +22,15 @@ _LIMIT = 2000
 
 @special
 def igamma(a: Value, x: Value) -> Value:
-    """The regularised lower incomplete gamma function P(a, x).
+    """Return the regularised lower incomplete gamma function P(a, x).
 
-    Formula: the integral of t^(a - 1) exp(-t) from 0 to x, divided by gamma(a). It is computed by a power series for
-    x < a, otherwise by a continued fraction or a second series, or by Temme's expansion if a >= 100 is near x.
-    Shapes: floats of any shape (a scalar fits any); the same. Narrower floats than f32 are computed in f32 and
-    rounded once.
-    Accuracy: f32 and f64 16 + 4 |log P| ulp. a <= 0, x < 0 and NaN give NaN; x = 0 gives 0, x = inf 1, a = inf 0.
-    Raises: not_array; element_type_unsupported; element_type_mismatch.
+    Formula: the integral of t^(a - 1) exp(-t) from 0 to x, divided by gamma(a). It is computed by a power series for x
+    < a, otherwise by a continued fraction or a second series, or by Temme's expansion if a >= 100 is near x.
+    Shapes: takes floats of any shape and returns this shape; a scalar fits any shape. Floats narrower than f32 are
+    computed in f32 and rounded once.
+    Accuracy: 16 + 4 |log P| ulp for f32 and f64. a <= 0, x < 0 and NaN give NaN; x = 0 gives 0, x = inf gives 1, and a
+    = inf gives 0.
+    Raises: not_array, element_type_unsupported or element_type_mismatch.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2])(lambda x: xb.igamma(1.0, x)), [0.0, 2.0])
@@ -43,12 +44,14 @@ def igamma(a: Value, x: Value) -> Value:
 
 @special
 def igammac(a: Value, x: Value) -> Value:
-    """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x), with full precision where it is small.
+    """Return the regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x).
 
-    Shapes: floats of any shape (a scalar fits any); the same. Narrower floats than f32 are computed in f32 and
-    rounded once.
-    Accuracy: f32 and f64 16 + 4 |log Q| ulp. a <= 0, x < 0 and NaN give NaN; x = 0 gives 1, x = inf 0, a = inf 1.
-    Raises: not_array; element_type_unsupported; element_type_mismatch.
+    It has full precision where Q is small.
+    Shapes: takes floats of any shape and returns this shape; a scalar fits any shape. Floats narrower than f32 are
+    computed in f32 and rounded once.
+    Accuracy: 16 + 4 |log Q| ulp for f32 and f64. a <= 0, x < 0 and NaN give NaN; x = 0 gives 1, x = inf gives 0, and a
+    = inf gives 1.
+    Raises: not_array, element_type_unsupported or element_type_mismatch.
 
     >>> import xbuild as xb
     >>> float(xb.evaluate(xb.computation(xb.f64[()], xb.f64[()])(xb.igammac), 1.0, 50.0))

@@ -17,14 +17,14 @@ _CORRECTIONS = 12
 
 @special
 def zeta(x: Value, q: Value) -> Value:
-    """The Hurwitz zeta function: the sum of (q + k)^(-x) over k = 0, 1, 2, ...
+    """Return the Hurwitz zeta function: the sum of (q + k)^(-x) over all integers k >= 0.
 
     Formula: ten terms and the Euler-Maclaurin formula; for q < 0, the sums of the terms on both sides of zero.
-    Shapes: floats of any shape (a scalar fits any); the same. Narrower floats than f32 are computed in f32 and
-    rounded once.
-    Accuracy: f32 and f64 8 ulp for q > 0; for q < 0 8 ulp of the larger of the two sides.
-    x = 1 and the poles q = 0, -1, ... give inf; x < 1, q < 0 with a non-integer x, and NaN give NaN.
-    Raises: not_array; element_type_unsupported; element_type_mismatch.
+    Shapes: takes floats of any shape and returns this shape; a scalar fits any shape. Floats narrower than f32 are
+    computed in f32 and rounded once.
+    Accuracy: 8 ulp for f32 and f64 with q > 0; 8 ulp of the larger of the two sides for q < 0. x = 1 and the poles q =
+    0, -1, ... give inf. x < 1, q < 0 with a non-integer x, and NaN give NaN.
+    Raises: not_array, element_type_unsupported or element_type_mismatch.
 
     >>> import xbuild as xb
     >>> float(xb.evaluate(xb.computation(xb.f64[()], xb.f64[()])(xb.zeta), 2.0, 1.0))
@@ -75,14 +75,14 @@ def _rest(x: Value, a: Value) -> Value:
 
 @special
 def polygamma(n: Value, x: Value) -> Value:
-    """The derivative of order n of digamma, for integers n >= 0.
+    """Return the derivative of order n of digamma, for integers n >= 0.
 
-    Formula: (-1)^(n + 1) n! zeta(n + 1, x); n = 0 is digamma.
-    Shapes: floats of any shape (a scalar fits any); the same. Narrower floats than f32 are computed in f32 and
-    rounded once.
-    Accuracy: f32 and f64 16 ulp where n! is finite in the type, and x > 0. An n that is negative or not an integer
+    Formula: (-1)^(n + 1) n! zeta(n + 1, x); for n = 0, the digamma function.
+    Shapes: takes floats of any shape and returns this shape; a scalar fits any shape. Floats narrower than f32 are
+    computed in f32 and rounded once.
+    Accuracy: 16 ulp for f32 and f64 if n! is finite in the type and x > 0. An n that is negative or not an integer
     gives NaN.
-    Raises: not_array; element_type_unsupported; element_type_mismatch.
+    Raises: not_array, element_type_unsupported or element_type_mismatch.
 
     >>> import xbuild as xb
     >>> float(xb.evaluate(xb.computation(xb.f64[()], xb.f64[()])(xb.polygamma), 1.0, 1.0))

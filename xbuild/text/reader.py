@@ -143,7 +143,7 @@ def read_number(body: Body) -> int:
     place = reader.skip()
     number = reader.integer()
     if number in body.numbers:
-        reader.fail("duplicate_parameter", f"{body.name!r} already has a parameter {number}", place=place)
+        reader.fail("duplicate_parameter", f"computation {body.name!r} already has a parameter {number}", place=place)
     if not 0 <= number < 2**31:
         reader.fail("invalid_attribute", f"{number} is not a valid parameter number; numbers start at 0", place=place)
     body.numbers.add(number)
@@ -180,7 +180,7 @@ def _read_tuple_element(body: Body, shape: AnyShape, place: int) -> Instruction:
     if isinstance(shape, TupleShape):
         return body.finish(None, OPS["tuple"], _read_tuple(body, shape, place), shape, place, "")
     if not isinstance(shape, Shape):
-        body.reader.fail("syntax", f"a constant holds arrays, but an element has shape {shape}")
+        body.reader.fail("syntax", f"a constant can contain only arrays, but an element has shape {shape}")
     parsed = ParsedInstruction(shape.plain())
     parsed.inside, text = read_elements(body.reader, shape)
     return body.finish(None, OPS["constant"], parsed, shape, place, text)
@@ -420,7 +420,7 @@ class Body:
             missing = next(n for n in range(len(self.numbers) + 1) if n not in self.numbers)
             self.reader.fail(
                 "missing_parameter",
-                f"{self.name!r} has no parameter {missing}, but one with a higher number",
+                f"computation {self.name!r} has no parameter {missing}, but it has a higher parameter number",
                 place=begin,
             )
         found = Computation(self.name, tuple(self.instructions), self.root or self.instructions[-1])
@@ -455,7 +455,7 @@ class Body:
         if is_root and self.root is not None:
             reader.fail(
                 "syntax",
-                f"a computation has one ROOT, and {self.root.name!r} of {self.name!r} is marked already",
+                f"a computation has only one ROOT, but {self.root.name!r} of {self.name!r} is already marked",
                 place=place,
             )
         if is_root:
@@ -470,13 +470,13 @@ class Body:
         if reader.text.startswith("=", reader.place) and not is_marked:
             reader.fail(
                 "syntax",
-                f"expected a blank between {name!r} and '='; {name}= would be an attribute",
+                f"expected a space between {name!r} and '='; without a space, {name}= is an attribute",
                 place=place,
             )
         reader.expect("=", f" after {name!r}")
         if name in self.names:
             first = self.names[name]
-            line = f" in line {first.source.line}" if first is not None and first.source else ""
+            line = f" on line {first.source.line}" if first is not None and first.source else ""
             reader.fail("duplicate_name", f"instruction {name!r} is already defined{line}", place=place)
         return name
 
@@ -491,7 +491,7 @@ class Body:
         if word in PRIMITIVES or word == "token" or (word == "b" and reader.text.startswith("(", match.end())):
             return reader.shape()
         if word == "opaque" and reader.text.startswith("[", match.end()):
-            reader.fail("syntax", "xbuild has no type opaque")
+            reader.fail("syntax", "xbuild does not support the type opaque")
         return None
 
     def _instruction(self, name: str | None, shape: AnyShape | None) -> Instruction:
@@ -631,7 +631,7 @@ class Body:
                 self.reader.count_leaves(shape)
             elif schema.opcode == "async_update" and parsed.operands[0].name in self.bits:
                 start = parsed.operands[0].name
-                refuse("shape_mismatch", f"{start!r} has () as its result, but the text states {parsed.shape} here")
+                refuse("shape_mismatch", f"the result of {start!r} is (), but the text states {parsed.shape} here")
         except XbuildError as error:
             raise self.fault_of(error, schema, parsed.operands, segments, values, place) from None
         if literal:
@@ -751,13 +751,13 @@ def parse_hlo(
     replicas: int | None = None,
     partitions: int | None = None,
 ) -> Module:
-    """Read a module from HLO text; every shape is inferred and compared with the one in the text.
+    """Read a module from HLO text. Every shape is inferred and compared with the shape in the text.
 
-    Layouts, shardings, metadata, backend_config and the like are kept and printed back. Errors call the text `file`.
-    With `origins`, reports name the source lines in the metadata instead of lines of the text. `replicas` and
-    `partitions` override the counts of the header. If neither states counts, groups, pairs and shardings determine
-    them, and `annotations["inferred_counts"]` of the module says how.
-    Raises HloParseError with up to twenty faults, each with its line, its column and what was expected.
+    Layouts, shardings, metadata, backend_config and similar annotations are kept and printed. Errors call the text
+    `file`. With `origins`, reports name the source lines in the metadata instead of lines of the text. `replicas` and
+    `partitions` override the counts of the header. If neither the arguments nor the header state counts, groups, pairs
+    and shardings determine them, and `annotations["inferred_counts"]` of the module says how. Raises HloParseError with
+    up to twenty faults, each with its line, its column and what was expected.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) ROOT y = negate(x) }")
@@ -833,8 +833,8 @@ class HloReader(Scanner):
 
     def _read(self) -> Computation | None:
         if _MLIR.match(self.text):
-            hint = "xb.parse_stablehlo reads it, and xb.parse reads both"
-            self.fail("syntax", "this is MLIR, expected HLO text", hint)
+            hint = "use xb.parse_stablehlo to read MLIR, or xb.parse to read either language"
+            self.fail("syntax", "expected HLO text, got MLIR", hint)
         count, place = find_second_module(self.text)
         if count > 1:
             self.fail("syntax", f"expected one module, got {count}", SEVERAL, place=place)
@@ -846,7 +846,7 @@ class HloReader(Scanner):
             place = self.skip()
             is_entry = self.take_word("ENTRY")
             if is_entry and entry is not None:
-                self.keep(Fault("syntax", f"a module has one ENTRY, and {entry!r} is marked already", place))
+                self.keep(Fault("syntax", f"a module has only one ENTRY, but {entry!r} is already marked", place))
             if not self._read_or_skip(self._read_computation):
                 return None
             entry = self.last if is_entry else entry
@@ -1039,7 +1039,7 @@ def parse_hlo_modules(
 ) -> tuple[Module, ...]:
     """Read several independent modules from one text, separated by lines `// -----` or headers.
 
-    Raises HloParseError like xb.parse_hlo for the first module with faults; line numbers are those of the text.
+    Raises HloParseError like xb.parse_hlo for the first module with faults. Line numbers are those of the text.
 
     >>> import xbuild as xb
     >>> one = "HloModule one ENTRY e { ROOT x = f32[2] parameter(0) }"

@@ -54,7 +54,7 @@ class TextFault:
 
 
 class HloParseError(XbuildError):
-    """The error for text with incorrect syntax or shapes; `faults` has the first twenty faults in order."""
+    """Raised for text with incorrect syntax or shapes; `faults` has the first twenty faults in order."""
 
     def __init__(self, faults: Sequence[TextFault], report: str) -> None:
         super().__init__(faults[0].kind, faults[0].message, faults[0].hints)
@@ -172,7 +172,7 @@ class Scanner:
         if not match:
             self.expected(what)
         if match[0] in KEYWORDS:
-            self.fail("syntax", f"expected {what}, got {match[0]!r}, which is a keyword of HLO", place=place)
+            self.fail("syntax", f"expected {what}, got {match[0]!r}, which is an HLO keyword", place=place)
         return match[0]
 
     def word(self) -> str:
@@ -293,7 +293,7 @@ def refuse_opcode(scanner: Scanner, opcode: str, place: int) -> NoReturn:
     """Refuse a word at the place of an opcode."""
     hints = scanner.near(opcode, BY_SPELLING)
     if opcode.lower() in PRIMITIVES:
-        hints = (f"element types are lower case: {opcode.lower()}",)
+        hints = (f"write element types in lower case: {opcode.lower()}",)
     elif not OPENS.match(scanner.text, scanner.place):
         scanner.fail("syntax", f"expected an opcode and '(', got {opcode[:40]!r}", *hints, place=place)
     scanner.fail("unknown_opcode", f"xbuild has no op {opcode[:60]!r}", *hints, place=place)

@@ -42,15 +42,16 @@ def timeline(
     mesh: Mesh | None = None,
     send_buffers: float = 0,
 ) -> Timeline:
-    """When each device would do what, if all ran at the rooflines of a machine: bounds and a ranking, not milliseconds.
+    """Compute when each device would do what, if all ran at the rooflines of a machine.
 
-    An instruction takes as long as its FLOPs at the peak or its bytes at full bandwidth, whichever is longer; `cost`
-    counts both. A collective takes alpha for each step and beta for each byte of its fastest algorithm. Devices run
-    their instructions in the given or recorded order and wait for each other by the rules of `check`, with this many
-    `send_buffers`; between a start and its done they continue. A loop runs trip by trip until two trips are equal.
-    `machine` is a Machine, a name such as v5e, or the path of a machine file.
-    Raises TypeError for anything that is not a program, invalid_attribute for an unknown machine, the kind of the
-    finding if the check refuses the program, and limit_trips if loops are too long to be unrolled.
+    The times are bounds and a ranking, not a prediction in milliseconds. An instruction takes as long as its FLOPs at
+    the peak or its bytes at full bandwidth, whichever is longer; `cost` counts both. A collective takes alpha for each
+    step and beta for each byte of its fastest algorithm. Devices run their instructions in the given or recorded order,
+    and wait for each other by the rules of `check`, with this many `send_buffers`. Between a start and its done, a
+    device continues. A loop is simulated trip by trip until two trips are equal. `machine` is a Machine, a name such as
+    v5e, or the path of a machine file. Raises TypeError if the argument is not a program, invalid_attribute if the
+    machine is unknown, the kind of the finding if the check refuses the program, and limit_trips if loops are too long
+    to be unrolled.
 
     >>> import xbuild as xb
     >>> square = xb.computation(xb.bf16[4096, 4096])(lambda x: xb.dot(x, x))
@@ -62,7 +63,9 @@ def timeline(
     """
     machine_record = named_machine(machine) if isinstance(machine, str) else machine
     if not isinstance(machine_record, Machine):
-        raise TypeError(f"timeline: expected a Machine, got {machine!r}: 'v5e', or xb.Machine(flops=...)")
+        raise TypeError(
+            f"timeline: expected the name of a machine, such as 'v5e', or xb.Machine(flops=...), got {machine!r}"
+        )
     return _build_timeline(as_program(program), cost(program, mesh=mesh), machine_record, send_buffers)
 
 
@@ -75,7 +78,7 @@ def _build_timeline(program: Module | ModuleGroup, costs: Cost, machine: Machine
 def _refuse_fault(faults: Sequence[Finding]) -> None:
     if faults:
         first = faults[0]
-        refuse(first.kind, f"timeline: {first.message}", "xbuild check gives the full report")
+        refuse(first.kind, f"timeline: {first.message}", "xbuild check prints the full report")
 
 
 @define(eq=False)
@@ -99,7 +102,7 @@ class _TimelineBuilder:
             if verdict.kind != "ok" or program.given or not verdict.reordered:
                 entry = next(iter(stuck.entries.values()))
                 refuse("deadlock", f"timeline: the devices wait for each other at {entry.instruction.name}",
-                       "xbuild check says why, and how to fix it")  # fmt: skip
+                       "xbuild check explains the cause and how to fix it")  # fmt: skip
             return self._in_order(program.with_orders(verdict.reordered))
 
     def _in_order(self, program: GridProgram) -> Timeline:
@@ -124,7 +127,7 @@ class _TimelineBuilder:
         for device_class in program.classes:
             if not is_followed(device_class.module.entry):
                 refuse("too_many_calls", f"timeline: {device_class.module.name} has too many calls that communicate",
-                       "inline calls, or replace them by a loop")  # fmt: skip
+                       "inline the calls, or replace them with a loop")  # fmt: skip
         transfers, faults = match_transfers(program)
         _refuse_fault(faults)
         return LevelContext(program, transfers, collective_identities(program), self.send_buffers)

@@ -47,12 +47,12 @@ def _check_seconds(owner: Any, attribute: Any, value: Any) -> None:
 
 @frozen(kw_only=True)
 class Link:
-    """The links along an axis of a mesh, as the alpha-beta model has them.
+    """The links along an axis of a mesh, in the alpha-beta model.
 
-    `alpha` is the seconds of a step; `bandwidth` the bytes per second that a device sends in one direction (1 / beta);
-    `launch` the seconds that a collective takes before its first step. If `wraps` is not 0, devices are linked only to
-    neighbours: axes whose size is a multiple of it close to a ring, which carries data both ways at once.
-    Raises invalid_attribute if a number is negative.
+    `alpha` is the time of a step in seconds. `bandwidth` is the number of bytes per second that a device sends in one
+    direction (1 / beta). `launch` is the time in seconds that a collective takes before its first step. If `wraps` is
+    not 0, devices are linked only to neighbours: an axis whose size is a multiple of `wraps` closes to a ring, which
+    carries data both ways at once. Raises invalid_attribute if a number is negative.
 
     >>> Link(alpha=1e-6, bandwidth=4.5e10, wraps=4)
     Link(alpha=1e-06, bandwidth=45000000000.0, launch=0.0, wraps=4)
@@ -66,7 +66,7 @@ class Link:
     wraps: int = 0
 
     def ways(self, size: int) -> int:
-        """The number of directions in which a ring of this many devices sends at once."""
+        """Return the number of directions in which a ring of this many devices sends at once."""
         return 2 if self.wraps and size % self.wraps == 0 else 1
 
 
@@ -84,7 +84,11 @@ def _convert_flops(given: float | Mapping[str, float]) -> Mapping[str, float]:
             refuse("invalid_attribute", f"Machine: flops of {name} are {peak!r}; expected a number above 0",
                    "flops={'bf16': 1e14}")  # fmt: skip
     if not found:
-        refuse("invalid_attribute", "Machine: flops is empty", "flops={'bf16': 1e14}, or one number for all types")
+        refuse(
+            "invalid_attribute",
+            "Machine: flops is empty; expected FLOP/s for at least one element type",
+            "pass flops={'bf16': 1e14}, or a single number for all types",
+        )
     return found
 
 
@@ -92,18 +96,21 @@ def _convert_links(given: Link | Mapping[str, Link] | None) -> Mapping[str, Link
     found = given if isinstance(given, Mapping) else {"": given if given is not None else FREE}
     for name, link in found.items():
         if not isinstance(link, Link):
-            raise TypeError(f"Machine: links: expected a Link for axis {name!r}, got {link!r}: xb.Link(alpha=1e-6)")
+            raise TypeError(
+                f"Machine: links: expected a Link for axis {name!r}, such as xb.Link(alpha=1e-6), got {link!r}"
+            )
     return dict(found)
 
 
 @frozen(kw_only=True)
 class Machine:
-    """A device and its links: peak FLOPs per second by element type, memory bandwidth, memory, links by mesh axis.
+    """A device and its links: peak FLOPs per second by element type, memory bandwidth, memory, and links by mesh axis.
 
-    `flops` is one number for all types, or a number for each that the vendor states. `memory_bandwidth` and `memory`
-    are in bytes. `links` is one Link for all axes, or one by axis name with "" for the rest. Machines made of nodes
-    have `node` devices in each, `links` inside a node, and `network` between nodes, where each device has its own port.
-    Raises invalid_attribute if a number is not above 0, or a name is not an element type.
+    `flops` is one number for all types, or a number for each type that the vendor states. `memory_bandwidth` and
+    `memory` are in bytes. `links` is one Link for all axes, or a mapping from axis names to Links, with "" for all
+    other axes. Machines made of nodes have `node` devices in each node, `links` inside a node, and `network` between
+    nodes, where each device has its own port. Raises invalid_attribute if a number is not above 0, or a name is not an
+    element type.
 
     >>> Machine(flops={"bf16": 2e14, "s8": 4e14}, memory_bandwidth=8e11).peak("f16")
     200000000000000.0
@@ -118,10 +125,10 @@ class Machine:
     node: int | None = field(default=None, validator=_check_positive)
 
     def peak(self, dtype: str) -> float:
-        """Peak FLOP/s for an element type: the stated value, otherwise that of the next wider type, or of the
-        widest stated.
+        """Return the peak FLOP/s of an element type.
 
-        Of types of equal width, the slower counts.
+        If the type has no stated number, the next wider type counts; if no wider type has one, the widest stated type
+        counts. Of types of equal width, the slower counts.
         """
         if dtype in self.flops:
             return self.flops[dtype]
@@ -131,13 +138,13 @@ class Machine:
         return min(self.flops[name] for name, width in widths.items() if width == nearest)
 
     def link(self, axes: Iterable[str] = ()) -> Link:
-        """The links along these axes; along several axes, the slowest of them."""
+        """Return the links along these axes; along several axes, the slowest link."""
         rest = self.links.get("", FREE)
         found = [self.links.get(axis, rest) for axis in axes] or [rest]
         return max(found, key=lambda each: (1 / each.bandwidth, each.alpha))
 
     def to_dict(self) -> dict[str, Any]:
-        """The machine as plain data, as in a machine file."""
+        """Return the machine as plain data, in the form of a machine file."""
         facts = asdict(self, filter=lambda _, value: value is not None and value != float("inf"))
         return {key: dict(value) if isinstance(value, Mapping) else value for key, value in facts.items()}
 
@@ -147,7 +154,7 @@ class Machine:
             file.write(f"{json.dumps(self.to_dict(), indent=2)}\n".encode())
 
     def free(self) -> Machine:
-        """The same device with links that take no time."""
+        """Return the same device with links that take no time."""
         return evolve(self, links={"": FREE}, network=None, node=None)
 
 
@@ -167,7 +174,8 @@ def machine_from_data(data: Any, name: str) -> Machine:
         raise
     except (TypeError, ValueError, AttributeError) as error:
         refuse("invalid_attribute", f"machine {name}: {error}",
-               "a machine file is an object with flops, memory_bandwidth, memory, links; see docs/cost.md")  # fmt: skip
+               "a machine file is a JSON object with flops, memory_bandwidth, memory and links; see "
+                   "docs/cost.md")  # fmt: skip
         raise
 
 
@@ -228,9 +236,9 @@ Gbit/s (DGX H100, DGX B200). On v5e and v6e an axis of 16 closes to a ring, on v
 
 
 def machine(name: str) -> Machine:
-    """The machine with this name (v4, v5e, v5p, v6e, a100, h100, b200), or of the machine file with this path.
+    """Return a machine by its name (v4, v5e, v5p, v6e, a100, h100 or b200) or by the path of its machine file.
 
-    Raises invalid_attribute if it does not exist, or the file does not describe one.
+    Raises invalid_attribute if the machine does not exist, or if the file does not describe a machine.
 
     >>> machine("v5e").memory_bandwidth
     819000000000.0
@@ -245,7 +253,7 @@ def machine(name: str) -> Machine:
         reason = str(error) if isinstance(error, ArchiveError) else f"{name!r} is not JSON: {error}"
         known = ", ".join(MACHINES)
         refuse("invalid_attribute", f"machine {name!r} is neither one of {known} nor a machine file: {reason}",
-               "xbuild cost --calibrate > here.json measures this machine and writes such a file")  # fmt: skip
+               "to measure this machine and write such a file, run xbuild cost --calibrate > here.json")  # fmt: skip
     return machine_from_data(data, Path(name).stem)
 
 

@@ -185,10 +185,10 @@ class Share:
 
 @frozen(eq=False, repr=False, slots=False)
 class Timeline:
-    """The timeline of a program on a machine; str() returns a report.
+    """The timeline of a program on a machine. str() returns a report.
 
-    `seconds` is when the last device ends. `classes` has the times of devices that do the same, `cost` the cost of each
-    instruction. All of it is a model for bounds and rankings, not a prediction of milliseconds.
+    `seconds` is when the last device ends. `classes` has the times of devices that do the same work, and `cost` has the
+    cost of each instruction. All times are a model for bounds and rankings, not a prediction of milliseconds.
     """
 
     cost: Cost
@@ -203,7 +203,7 @@ class Timeline:
     _again: Callable[[Machine], Timeline]
 
     def again(self, machine: Machine) -> Timeline:
-        """The timeline of the same program on another machine."""
+        """Return the timeline of the same program on another machine."""
         return self._again(machine)
 
     @cached_property
@@ -228,7 +228,7 @@ class Timeline:
         return self.context.program.devices
 
     def tape_of(self, device: int) -> Tape:
-        """The actions of a device in order, with the peers of the first device of its class."""
+        """Return the actions of a device in order, with the peers of the first device of its class."""
         return self.tapes[self._labels[device]]
 
     @cached_property
@@ -245,7 +245,7 @@ class Timeline:
 
     @property
     def seconds(self) -> float:
-        """When the last device ends."""
+        """The time in seconds when the last device ends."""
         return max((device_class.end for device_class in self.classes), default=0.0)
 
     @property
@@ -259,22 +259,22 @@ class Timeline:
 
     @property
     def busy(self) -> float:
-        """Seconds of work, averaged over all devices."""
+        """The seconds of work, averaged over all devices."""
         return self._average("busy")
 
     @property
     def exposed(self) -> float:
-        """Seconds of communication during which a device does nothing else, averaged over all devices."""
+        """The seconds of communication during which a device does nothing else, averaged over all devices."""
         return self._average("exposed")
 
     @property
     def bubble(self) -> float:
-        """Seconds in which a device waits for others or has already ended, averaged over all devices."""
+        """The seconds in which a device waits for others or has already ended, averaged over all devices."""
         return self.seconds - self.busy - self.exposed
 
     @property
     def lower_bound(self) -> float:
-        """Seconds below which no overlap helps: the busiest device's work, or the busiest links."""
+        """The seconds of the busiest device's work or the busiest links; overlap cannot reach a shorter time."""
         return max((*(device_class.busy for device_class in self.classes), *self._on_links.values()), default=0.0)
 
     @cached_property
@@ -295,15 +295,15 @@ class Timeline:
 
     @cached_property
     def critical_path(self) -> tuple[PathStep, ...]:
-        """What the end waits for, from the beginning: each step ends when the next one can begin.
+        """The steps that determine the end, from the beginning: each step ends when the next one can begin.
 
-        The seconds of all steps add up to the timeline; a step of a loop in a steady state counts `times` times.
+        The seconds of all steps add up to the timeline. A step of a loop in a steady state counts `times` times.
         """
         return critical_path(self.recorder, self.last_span)
 
     @property
     def last_span(self) -> int | None:
-        """The number of the span that ends last; None if the timeline is empty."""
+        """The number of the span that ends last, or None if the timeline is empty."""
         return self._last.get(self.slowest.label) if self.classes else None
 
     @property
@@ -313,11 +313,11 @@ class Timeline:
         return (self.recorder.span(number, int(times[number])) for number in range(len(self.recorder)))
 
     def bound_of(self, instruction: Instruction) -> str:
-        """`compute` or `memory`: the longer term of the roofline; a call is `memory`."""
+        """Return `compute` or `memory`, the longer term of the roofline; for a call, return `memory`."""
         return self._durations[0].roofline(instruction).bound
 
     def shares(self, label: int | None = None) -> list[Share]:
-        """The work of the slowest class, or of a given one, by instruction, the longest first."""
+        """Return the work of the slowest class, or of a given class, by instruction, the longest first."""
         label = self.slowest.label if label is None else label
         times, found = self.recorder.times(), dict[Instruction, list[float]]()
         for number, (of, kind) in enumerate(zip(self.recorder.labels, self.recorder.kinds, strict=True)):
@@ -330,7 +330,7 @@ class Timeline:
         return sorted(shares, key=lambda each: -each.seconds)
 
     def to_dict(self) -> dict[str, Any]:
-        """The timeline as plain data, for JSON."""
+        """Return the timeline as plain data, for JSON."""
         return {
             "name": self.name,
             "machine": self.machine.to_dict(),
@@ -347,7 +347,7 @@ class Timeline:
     __repr__ = __str__
 
     def table(self, top: int = MOST_ROWS) -> str:
-        """The timeline as text, with `top` rows in each of its tables."""
+        """Return the timeline as text, with `top` rows in each of its tables."""
         from .report import report_lines
 
         return "\n".join(report_lines(self, top))

@@ -178,13 +178,14 @@ class Transfer:
 
 @frozen(eq=False, repr=False, slots=False)
 class Trace:
-    """A run as columns with a row for each event, in the order of execution, and the values that were kept, by event.
+    """A run as columns with a row for each event, in the order of execution, and the kept values by event.
 
-    A value is an array, a scalar, a tuple of these, or a Summary of a large array. `origins` have, if asked, a table
-    for each operand of an event, with a row for each element of the result: the numbers of the operand's elements that
-    it was computed from, with -1 in unused entries; `across` has such tables for values from other devices. `findings`
-    are those of a strict run, each with its `event`. `left_out` says what was not kept. `stop` is the report of a run
-    that stopped before its end, `verdict` that of the check before the run.
+    A value is an array, a scalar, a tuple of these, or a Summary of a large array. With `origins=True`, `origins` has a
+    table for each operand of an event, with a row for each element of the result. The row contains the numbers of the
+    operand elements from which the element was computed, and -1 in unused entries; `across` has such tables for values
+    from other devices. `findings` are the findings of a strict run, each with its `event`. `left_out` says what was not
+    kept. `stop` is the report of a run that stopped before its end. `verdict` is the verdict of the check before the
+    run.
 
     >>> import xbuild as xb
     >>> total = xb.Module("total", xb.computation(xb.f32[2])(xb.cross_replica_sum), num_replicas=2)
@@ -221,16 +222,19 @@ class Trace:
         return framed(self)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the trace to a folder, replacing a trace in it; TraceError if the folder holds other files."""
+        """Write the trace to a folder, replacing a trace in it.
+
+        Raises TraceError if the folder contains other files.
+        """
         from .disk import save
 
         return save(self, folder)
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> Trace:
-        """Read a trace; its values are read on demand. TraceError if the folder holds no trace.
+        """Read a trace; its values are read on demand. Raises TraceError if the folder contains no trace.
 
-        The trace of an interrupted run is read as far as it was written.
+        The trace of an interrupted run is read up to the point where it was written.
         """
         from .reading import load
 
@@ -257,13 +261,16 @@ class Trace:
         return map(self.__getitem__, range(len(self)))
 
     def value(self, number: int) -> Any:
-        """The value of an event; KeyError if it was not kept."""
+        """Return the value of an event. Raises KeyError if the value was not kept."""
         return self.values[number]
 
     def where(
         self, name: str | None = None, device: int | None = None, time: int | None = None, count: int | None = None
     ) -> Iterator[Event]:
-        """The events of an instruction, on a device, at a logical time, at its turn number `count`."""
+        """Return the events that match all given conditions.
+
+        The conditions are instruction name, device, logical time, and execution number `count`.
+        """
         chosen = np.ones(len(self), bool)
         if name is not None:
             chosen &= np.isin(self.spot, [n for n, spot in enumerate(self.spots) if spot.instruction.name == name])
@@ -273,18 +280,18 @@ class Trace:
         return map(self.__getitem__, np.flatnonzero(chosen).tolist())
 
     def operands(self, number: int) -> list[int | None]:
-        """The events that computed the operands of an event; None if an operand has no event."""
+        """Return the events that computed the operands of an event, with None for an operand without an event."""
         spot, device = self.spots[int(self.spot[number])], int(self.device[number])
         return [self.last(device, spot.path, operand, number) for operand in spot.instruction.operands]
 
     def last(self, device: int, path: tuple[str, ...], instruction: Instruction, before: int) -> int | None:
-        """The last event of an instruction on a device before an event, or None."""
+        """Return the last event of an instruction on a device before an event, or None."""
         events = self._events.get((device, self._spot_of.get((path, instruction), -1)), [])
         place = bisect_left(events, before)
         return events[place - 1] if place else None
 
     def trips(self, number: int) -> list[tuple[str, int]]:
-        """The loops around an event, outermost first, each with its trip number, from 1."""
+        """Return the loops around an event, outermost first, each with its trip number, counted from 1."""
         device = int(self.device[number])
         of_spot = [
             (loop, self._events.get((device, loop.condition), []), self._events.get((device, loop.itself), []))
@@ -293,7 +300,7 @@ class Trace:
         return [(loop.name, trip(conditions, ends, number)) for loop, conditions, ends in of_spot]
 
     def standing(self, number: int) -> str:
-        """The place of an event as text, such as `add.3 in while.1, trip 2`."""
+        """Return the place of an event as text, such as `add.3 in while.1, trip 2`."""
         spot, trips = self.spots[int(self.spot[number])], dict(self.trips(number))
         around = (f"{name}, trip {trips[name]}" if name in trips else name for name in reversed(spot.path))
         return " in ".join([spot.instruction.name, *around])

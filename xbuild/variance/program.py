@@ -92,8 +92,8 @@ class ShardedFunction:
         if len(given) != len(shapes):
             refuse(
                 "arity_mismatch",
-                f"in_specs has {len(given)} entries for {len(shapes)} arguments; expected one P for all, or an entry "
-                "for each",
+                f"in_specs has {len(given)} entries for {len(shapes)} arguments; expected a single P for all "
+                "arguments, or an entry for each argument",
             )
         return [per_leaf(*pair, f"in_specs[{n}]") for n, pair in enumerate(zip(given, shapes, strict=True))]
 
@@ -125,7 +125,7 @@ def _refuse_value(number: int, given: Any) -> None:
             "foreign_value",
             f"argument {number} is the value %{given.instruction.name} of a program that is being recorded; "
             "expected a shape or an array",
-            "call its function inside the function that is passed to xb.shard_map",
+            "call the function that needs it inside the function that you pass to xb.shard_map",
         )
 
 
@@ -144,11 +144,17 @@ def _as_shape(found: Any) -> AnyShape:
 
 def _shape_of(argument: Any) -> AnyShape:
     if isinstance(argument, (Shape, TupleShape, PrimitiveType)):
-        refuse("invalid_operand", f"{argument} is a shape among arrays; pass only shapes, or only arrays")
+        refuse(
+            "invalid_operand", f"{argument} is a shape, but other arguments are arrays; pass only shapes or only arrays"
+        )
     if isinstance(argument, tuple):
         return TupleShape(map(_shape_of, argument))
     if isinstance(argument, Value):
-        refuse("invalid_operand", f"{argument!r} is a value of a builder; shard_map makes its own program")
+        refuse(
+            "invalid_operand",
+            f"{argument!r} is a value of a builder, but shard_map builds a program of its own; pass a shape or an "
+            "array",
+        )
     array = np.asarray(argument)
     return array_shape(primitive_type(array.dtype), array.shape)
 
@@ -162,18 +168,18 @@ def shard_map(
     casts: Casts = "all",
     devices: str = "partitions",
 ) -> ShardedFunction:
-    """The function as a program that every device of a mesh runs on its part of global arrays.
+    """Turn the function into a program that every device of a mesh runs on its part of global arrays.
 
-    `in_specs` and `out_specs` have a P for each argument and for each result, nested as these are, or one P for all.
-    Inside, collectives by axis name are in `xb.mesh`. Called with shapes of global arrays, the result returns a
-    program; called with global arrays, it runs. Along an axis that its out_spec does not mention, a result must be
-    invarying.
-    `casts` says what is cast implicitly: "all"; only the "operands" of ops, as in JAX, so that loop-carried values and
-    the results of branches must agree; or "none". `devices` are "partitions" or "replicas".
+    `in_specs` and `out_specs` have a P for each argument and for each result, nested like them, or one P for all. In
+    the function, use the collectives of `xb.mesh`, which take axis names. Call the result with shapes of global arrays
+    to get a program, or with global arrays to run it. A result must be invarying along every axis that its out_spec
+    does not mention. `casts` says which casts are implicit: "all"; only those of the "operands" of ops, as in JAX, so
+    that loop-carried values and the results of branches must agree; or "none". `devices` are "partitions" or
+    "replicas".
 
-    Raises, when it is called: divisibility if an axis does not divide a dimension; unbound_axis; rank_mismatch;
-    out_spec_not_replicated if a result may vary along an axis that its spec does not mention; state_mismatch if it is
-    not unreduced or reduced as its spec says; and what the ops of the function refuse.
+    A call raises divisibility if an axis does not divide a dimension; unbound_axis; rank_mismatch;
+    out_spec_not_replicated if a result may vary along an axis that its spec does not mention; state_mismatch if the
+    result is not unreduced or reduced as its spec says; and the errors of the function's ops.
 
     >>> import numpy as np, xbuild as xb
     >>> mesh = xb.Mesh(i=2)
@@ -234,8 +240,8 @@ def current(name: str) -> ManualRegion:
     if region is None:
         refuse(
             "unbound_axis",
-            f"{name}: there is no mesh here, so axis names are unbound",
-            "record it inside a function that is passed to xb.shard_map",
+            f"{name}: no mesh is in scope, so axis names have no meaning here",
+            "record the op inside a function that you pass to xb.shard_map",
         )
     return region
 
@@ -295,7 +301,7 @@ def type_of(value: Value) -> Type:
     """
     types: Mapping[Instruction, Type] = current("type_of").types
     if value.instruction not in types:
-        refuse("invalid_operand", f"type_of: %{value.name} is inside a loop or branch, whose types are not known yet")
+        refuse("invalid_operand", f"type_of: %{value.name} is inside a loop or a branch, where types are not known yet")
     return types[value.instruction]
 
 
@@ -343,7 +349,7 @@ def _refuse_variation(mesh: Mesh, spec: P, path: str, found: Variance, axes: tup
         "out_spec_not_replicated",
         f"on {mesh} {path} is {spec}, which promises that the result {promised} mesh "
         f"axis {named}; the inferred type is {describe_type(found, mesh)}",
-        f"if it may differ, mention {named} in the out_spec"
+        f"if the result may differ, mention {named} in the out_spec"
         + (f", or state unreduced={{{named}}}" if found.unreduced & {*axes} else ""),
         f"if it must not, {ways[0]}: {ways[1]}",
     )
@@ -355,7 +361,7 @@ def _refuse_state(mesh: Mesh, spec: P, path: str, found: Variance, axis: str) ->
         "state_mismatch",
         f"on {mesh} {path} is {spec}, which promises that the result is {wanted} along mesh "
         f"axis {axis!r}; the inferred type is {describe_type(found, mesh)}, {came}",
-        "state its type in the out_spec, or cast it with xb.mesh.pcast",
+        "state the inferred type in the out_spec, or cast the result with xb.mesh.pcast",
     )
 
 
@@ -443,7 +449,7 @@ def part_of(mesh: Mesh, spec: P, array: Any, shape: Shape, device: int, what: st
     """The part of a global array that a device holds."""
     whole = spec.whole(mesh, shape, what).dims
     if array.shape != whole:
-        refuse("dimension_mismatch", f"{what} has dimensions {array.shape}, expected {whole} for {spec} on {mesh}")
+        refuse("dimension_mismatch", f"{what} has dimensions {array.shape}; expected {whole} for {spec} on {mesh}")
     place = mesh.coordinates(device)
     found = array[tuple(_ranges(mesh, spec, shape.dims, place))]
     is_first = all(place[axis] == 0 for axis in spec.unreduced)

@@ -33,8 +33,8 @@ class P:
 
     Dimensions that are not listed are not split.
 
-    Along an axis that is not mentioned, all devices have the same value, unless `unreduced` names it: then devices hold
-    partial sums. Along an axis of `reduced`, they have the same value, and its cotangent is unreduced.
+    Along an axis that is not mentioned, all devices have the same value, unless `unreduced` names the axis: then
+    devices hold partial sums. Along an axis of `reduced`, devices have the same value, and its cotangent is unreduced.
 
     >>> import xbuild as xb
     >>> xb.P("i", None, ("j", "k")), xb.P(unreduced={"i"})
@@ -71,7 +71,7 @@ class P:
         return P(*self.entries, unreduced=self.reduced, reduced=self.unreduced)
 
     def check(self, mesh: Mesh, what: str) -> None:
-        """Refuse names that the mesh does not have (unbound_axis) and axes that occur twice (duplicate_dimension)."""
+        """Refuse axes that the mesh does not have (unbound_axis) and axes that occur twice (duplicate_dimension)."""
         named = [axis for cut in self.cuts for axis in cut] + [*self.unreduced, *self.reduced]
         for axis in named:
             if not isinstance(axis, str) or axis not in mesh.axes:
@@ -82,11 +82,11 @@ class P:
             if named.count(axis) > 1:
                 refuse(
                     "duplicate_dimension",
-                    f"{what} is {self}, which names axis {axis!r} twice; each axis may be named once",
+                    f"{what} is {self}, which names axis {axis!r} twice; name each axis only once",
                 )
 
     def local(self, mesh: Mesh, shape: Shape, what: str) -> Shape:
-        """The shape of a device's part of an array; divisibility if an extent is not divisible."""
+        """Return the shape of a device's part of an array. Raises divisibility if an extent is not divisible."""
         self._check_rank(shape, what)
         dims = list(shape.dims)
         for dimension, cut in enumerate(self.cuts):
@@ -102,7 +102,7 @@ class P:
         return Shape(shape.dtype, tuple(dims))
 
     def whole(self, mesh: Mesh, shape: Shape, what: str) -> Shape:
-        """The shape of an array whose part on a device has this shape."""
+        """Return the shape of an array whose part on a device has this shape."""
         self._check_rank(shape, what)
         dims = list(shape.dims)
         for dimension, cut in enumerate(self.cuts):
@@ -132,12 +132,12 @@ def per_leaf(specs: Specs, shape: AnyShape, what: str) -> Specs:
         if not isinstance(specs, tuple | list) or len(specs) != len(shape.elements):
             refuse(
                 "arity_mismatch",
-                f"{what} is {specs!r} for {shape}; expected one P, or a tuple of {len(shape.elements)}",
+                f"{what} is {specs!r} for {shape}; expected a single P, or a tuple of {len(shape.elements)} entries",
             )
         pairs = enumerate(zip(specs, shape.elements, strict=True))
         return tuple(per_leaf(spec, each, f"{what}[{n}]") for n, (spec, each) in pairs)
     if not isinstance(specs, P):
-        refuse("invalid_attribute", f"{what} is {specs!r}, expected a P, such as xb.P('i')")
+        refuse("invalid_attribute", f"{what} is {specs!r}; expected a P, such as xb.P('i')")
     return specs
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import field, frozen
 
+from shape_inference.escaping import Harmless
 from shape_inference.kinds import KINDS
 
 from ...core.graph import Instruction, Source
@@ -59,9 +60,10 @@ def _kind(finding: Finding, attribute: Any, kind: str) -> None:
 
 @frozen
 class Finding:
-    """One finding: its kind, message, instructions and devices; for a deadlock also the blocked devices and the cycle.
+    """One finding: its kind, message, instructions and devices. A deadlock also has the blocked devices and the cycle.
 
-    `cause` is a class of causes such as P2P_CYCLE, `cause_text` explains it, `repair_text` says how to fix it.
+    `cause` is a class of causes such as P2P_CYCLE, `cause_text` explains the cause, and `repair_text` says how to fix
+    it.
     """
 
     kind: str = field(validator=_kind)
@@ -79,7 +81,7 @@ class Finding:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The user's lines of its instructions, without repetitions."""
+        """The user's lines of the instructions, without repetitions."""
         return tuple(dict.fromkeys(i.source for i in self.instructions if i.source is not None))
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,9 +135,9 @@ class Move:
 
 @frozen
 class Repair:
-    """The smallest edit that makes a given schedule safe, checked; without moves if the whole order changes.
+    """The smallest edit that makes a given schedule run, checked; without moves if the order changes completely.
 
-    `schedule` is the repaired order of each device's entry, `orders` has the orders of all computations that change.
+    `schedule` is the repaired order of each device's entry. `orders` has the orders of all computations that change.
     """
 
     text: str
@@ -163,11 +165,12 @@ class CheckArguments:
 
 @frozen(eq=False, repr=False)
 class Verdict(Showable):
-    """Whether a program may deadlock, decided before it runs; str() returns the report.
+    """Whether a program may deadlock, decided before it runs. str() returns the report.
 
-    `scope` says for which schedules it holds: every legal one, the given one, or the one that was found. `schedule` has
-    for each device an order of its entry's instructions that runs to the end (none if the program is refused). `notes`
-    say what the verdict does not cover, such as collectives of a module that is not partitioned yet.
+    `scope` names the schedules for which the verdict holds: every legal one, the given one, or the one that the check
+    found. `schedule` has, for each device, an order of its entry's instructions that runs to the end; it is missing if
+    the program is refused. `notes` say what the verdict does not cover, such as the collectives of a module that is not
+    partitioned yet.
     """
 
     kind: VerdictKind
@@ -182,16 +185,24 @@ class Verdict(Showable):
 
     @property
     def refused(self) -> bool:
-        """Whether the program must not run: its structure is wrong, or it deadlocks."""
+        """Whether the program must not run because its structure is wrong or it deadlocks."""
         return self.kind in ("error", "deadlock")
 
+    def raise_if_refused(self) -> None:
+        """Raise Refused, whose text is the report, if the program must not run.
+
+        >>> import xbuild as xb
+        >>> xb.check(xb.computation(xb.f32[2])(lambda x: x + x)).raise_if_refused()
+        """
+        if self.refused:
+            raise Refused(self)
+
     def orders(self, device: int) -> Orders:
-        """The computations whose instructions this device must run in an order other than the recorded one, each with
-        its order."""
+        """Return the computations whose order this device must change, each with its new order."""
         return self.reordered.get(device, ())
 
     def to_dict(self) -> dict[str, Any]:
-        """The facts of the report as plain data."""
+        """Return the facts of the report as plain data."""
         return {
             "kind": self.kind,
             "scope": self.scope,
@@ -204,7 +215,7 @@ class Verdict(Showable):
         }
 
     def report(self, *, all: bool = False, width: int = WIDTH) -> str:
-        """The report as text; `all` shows the rows that str() folds after ten."""
+        """Return the report as text; `all` shows the rows that str() folds after ten."""
         return plain(report_lines(self, all, width))
 
     def __str__(self) -> str:
@@ -219,6 +230,22 @@ class Verdict(Showable):
 # The sentence, the devices with their lines, the cause and the fix; then further devices, the cycle, and notes.
 
 MOST_EDGES = 4
+
+
+class Refused(Harmless):
+    """Raised if the check before the run refuses a program; `verdict` has the findings."""
+
+    def __init__(self, verdict: Verdict, *hints: str) -> None:
+        self.verdict, self.hints = verdict, hints
+        super().__init__(plain(self.lines()))
+
+    def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
+        """Return the lines of the verdict's report, then the hints."""
+        yield from report_lines(self.verdict, all, width, more)
+        yield from ((f"  hint: {hint}",) for hint in self.hints)
+
+    def _repr_html_(self) -> str:
+        return self.verdict._repr_html_()
 
 
 def report_lines(verdict: Verdict, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
@@ -243,7 +270,10 @@ def report_lines(verdict: Verdict, all: bool = False, width: int = WIDTH, more: 
 
 def _conditions(verdict: Verdict) -> str:
     count = len(verdict.findings)
-    return f"the data decide; it deadlocks {'under one of these conditions' if count > 1 else 'under this condition'}"
+    return (
+        "the data decide; the program deadlocks "
+        f"{'under one of these conditions' if count > 1 else 'under this condition'}"
+    )
 
 
 def _finding_lines(verdict: Verdict, finding: Finding, all: bool, width: int, more: str) -> Iterator[Line]:

@@ -213,11 +213,11 @@ def parse(
     partitions: int | None = None,
     shapes: Mapping[str, int] | None = None,
 ) -> Module:
-    """Read a module from HLO or StableHLO, distinguished by how the text begins.
+    """Read a module from HLO or StableHLO; the beginning of the text determines the format.
 
-    `text` is a text, bytes, the path of a file, or what JAX returns: a jitted function without arguments, a Traced,
-    Lowered, Compiled or Exported. Takes the arguments of `xb.parse_hlo` and `xb.parse_stablehlo`, and raises their
-    errors; `shapes` is only for StableHLO, `origins` only for HLO.
+    `text` is a text, bytes, the path of a file, or an object from JAX: a jitted function without arguments, a Traced,
+    Lowered, Compiled or Exported. The function takes the arguments of `xb.parse_hlo` and `xb.parse_stablehlo`, and
+    raises their errors. `shapes` is only for StableHLO, and `origins` only for HLO.
 
     >>> import xbuild as xb
     >>> hlo = xb.parse("ENTRY main { ROOT x = f32[2] parameter(0) }")
@@ -239,5 +239,5 @@ def parse(
 
         return parse_stablehlo(text, file, replicas=replicas, partitions=partitions, shapes=shapes)
     if shapes:
-        raise ValueError("shapes= applies only to StableHLO, and this is HLO text")
+        raise ValueError("shapes= applies only to StableHLO, got HLO text")
     return parse_hlo(text, file, origins=origins, replicas=replicas, partitions=partitions)

@@ -77,12 +77,14 @@ def shape_of(reader: StablehloReader, type_: Any, operation: ParsedOperation) ->
         reader.fail(
             "missing_shape",
             f"{type_} has unknown extents; xbuild needs an extent or a bound for every dimension",
-            "export the program for fixed sizes",
+            "export the program with fixed sizes",
             place=operation.place,
         )
-    what = "a future" if isinstance(type_, FutureType) else "this type"
+    what = "a future type" if isinstance(type_, FutureType) else "this type"
     return reader.fail(
-        "element_type_unsupported", f"xbuild has no values of {what}: {str(type_)[:80]}", place=operation.place
+        "element_type_unsupported",
+        f"xbuild does not support values of {what}: {str(type_)[:80]}",
+        place=operation.place,
     )
 
 
@@ -107,7 +109,8 @@ def read_header(reader: StablehloReader, header: Header, entry: ParsedOperation,
     if header.num_replicas * header.num_partitions > MOST_DEVICES:
         reader.fail(
             "invalid_attribute",
-            f"{header.num_replicas} x {header.num_partitions} devices exceed the limit of {MOST_DEVICES:,}",
+            f"num_replicas={header.num_replicas} and num_partitions={header.num_partitions} exceed the limit of "
+            f"{MOST_DEVICES:,} devices",
             place=reader.tree.place,
         )
     _count_grid(reader, header)
@@ -321,7 +324,7 @@ class StablehloReader:
         if name not in self.functions:
             op.fail("undefined_name", f"undefined function @{name}", *self.near(name, self.functions))
         if name not in self.read:
-            op.fail("nested_too_deep", f"@{name} calls itself; XLA has no recursion")
+            op.fail("nested_too_deep", f"@{name} calls itself; XLA does not support recursion")
         found = self.read[name]
         if found is None:
             raise Poisoned
@@ -464,13 +467,13 @@ def parse_stablehlo(
     partitions: int | None = None,
     shapes: Mapping[str, int] | None = None,
 ) -> Module:
-    """Read a module from StableHLO; every shape is inferred and compared with the one in the text.
+    """Read a module from StableHLO. Every shape is inferred and compared with the shape in the text.
 
     The text is the output of `jax.jit(f).lower(x).as_text()`, `jax.export`, TensorFlow or PyTorch/XLA: MLIR with the
     ops of stablehlo, func and chlo. Bytes may be MLIR bytecode or the output of `jax.export`; jaxlib converts them to
-    text. Regions become computations, and outer values that they use become elements of a state. Instructions have
-    the names of MLIR values (`%total` becomes `total`, `%3` of an add becomes `add.3`). Reports name the user's lines
-    if the text has locations, else lines of the text. Shardings become annotations. Errors call the text `file`.
+    text. Regions become computations, and outer values that they use become elements of a state. Instructions have the
+    names of MLIR values (`%total` becomes `total`, `%3` of an add becomes `add.3`). Reports name the user's lines if
+    the text has locations, otherwise lines of the text. Shardings become annotations. Errors call the text `file`.
     `replicas` and `partitions` override the counts that the module states. `shapes` gives sizes of unknown dimensions,
     by JAX's names ("b") or by argument and dimension ("arg0.1").
 
@@ -507,7 +510,7 @@ def parse_stablehlo_modules(
 ) -> tuple[Module, ...]:
     """Read several independent modules from one text, separated by lines `// -----`.
 
-    Raises HloParseError like xb.parse_stablehlo for the first module with faults; line numbers are those of the text.
+    Raises HloParseError like xb.parse_stablehlo for the first module with faults. Line numbers are those of the text.
 
     >>> import xbuild as xb
     >>> one = "module @one { func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> } }"

@@ -56,7 +56,7 @@ KIND = "not_in_stablehlo"
 
 
 class StablehloError(XbuildError):
-    """The error for a program, or a part of one, that StableHLO text cannot express."""
+    """Raised if StableHLO text cannot express a program or a part of it."""
 
 
 class NoElementType(StablehloError):
@@ -64,7 +64,7 @@ class NoElementType(StablehloError):
 
 
 def refuse_type(dtype: PrimitiveType) -> NoReturn:
-    raise NoElementType(KIND, f"MLIR has no element type for {dtype} (its i1 is pred)")
+    raise NoElementType(KIND, f"MLIR has no element type for {dtype} (i1 is pred)")
 
 
 def refuse(instruction: Instruction, reason: str, *hints: str) -> NoReturn:
@@ -405,7 +405,7 @@ def form_line(
     """
     name = name or OP_NAMES[instruction.opcode]
     if row_of(name) is None:
-        refuse(instruction, f"{name} has no form here: add a row to xbuild/stablehlo/syntax/forms.py")
+        refuse(instruction, f"{name} has no form here; add a row to xbuild/stablehlo/syntax/forms.py")
     row = printer_of(name)
     known, type_of = writer.names, writer.type
     names: list[Any] = []
@@ -510,7 +510,7 @@ def count_lines(writer: FunctionWriter, computation: Computation) -> None:
     if functions.written > functions.most:
         refuse(
             computation.root,
-            f"with each region written at each of its uses, the program has more than {functions.most:,} ops",
+            f"with each region written at every use, the program has more than {functions.most:,} ops",
             "use call for shared computations; a called computation is written once",
         )
 
