@@ -65,7 +65,7 @@ from .viz import format_of, takes_theme, write, write_folder
     help="Set the seed of the random arguments (requires --page).  [default: 0]",
 )
 @takes_theme
-@click.option("--strict", is_flag=True, help='Exit with status 1 for the verdict "depends", too.')
+@click.option("--strict", is_flag=True, help='Also exit with status 1 for the verdict "depends".')
 @takes_all
 def check(
     target: tuple[str, ...],
@@ -85,14 +85,14 @@ def check(
     stderr with --json. The exit status is 0 for the verdicts "ok" and "depends" (1 for "depends" with --strict), and 1
     for "error" and "deadlock".
 
-    The words "no schedule can deadlock" hold for every order that respects operands and control edges, so a compiler
+    The words "no schedule can deadlock" apply to every order that respects operands and control edges, so a compiler
     may reorder the program. The words "the recorded order runs to its end" and "the given schedule runs to its end"
-    hold only for that order; another order may deadlock. See `xbuild explain verdict`.
+    apply only to that order; another order may deadlock. See `xbuild explain verdict`.
 
-    For a dump folder of several modules, the command prints one line for the last text of each module, or for all its
-    texts with --all. To print the report of one module, use FOLDER#NAME. Modules with the same name in the folders
-    process_0 and process_1, or in several dump folders, belong to the processes of one job. For such modules, the
-    command also reports whether the processes compiled the same programs, and whether the job would hang.
+    For a dump folder of several modules, the command prints one line for the last text of each module (with --all, for
+    every text). To print the report of one module, use FOLDER#NAME. Modules with the same name in the folders process_0
+    and process_1, or in several dump folders, belong to the processes of one job. For such modules, the command also
+    reports whether the processes compiled the same programs, and whether the job would hang.
 
     With --page, the command runs the program in its recorded order until the run ends or is stuck. With --repair, the
     command writes the program with a schedule that runs to completion: the order that the report suggests or, if the

@@ -61,7 +61,7 @@ def _calibrate(context: click.Context, _: click.Parameter, is_set: bool) -> None
     help="Write a page with the picture and all tables to this file (requires --machine).",
 )
 @click.option("--calibrate", is_flag=True, is_eager=True, expose_value=False, callback=_calibrate,
-              help="Measure this machine, and print a machine file (without TARGET).")  # fmt: skip
+              help="Measure this machine, and print a machine file; omit TARGET.")  # fmt: skip
 def cost(
     target: str,
     as_json: bool,
@@ -73,8 +73,8 @@ def cost(
 ) -> None:
     """Count the FLOPs, bytes, memory and communication of each device, and model the time on a machine.
 
-    The command does not run the program. Each trip of a loop counts; a loop with an unknown trip count counts as one
-    trip and is marked with a question mark. The timeline models instructions by the roofline of the machine, and
+    The command does not run the program. Every trip of a loop is counted. A loop whose trip count is unknown counts as
+    one trip and is marked with a question mark. The timeline models instructions by the roofline of the machine, and
     collectives by latency and bandwidth. Use the timeline for bounds and comparisons, not to predict milliseconds.
 
     \b

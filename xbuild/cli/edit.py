@@ -51,8 +51,7 @@ def _paint(text: str, kind: str) -> str:
 def extract(target: str, around: str | None, radius: int, computation: str | None, output: str | None) -> None:
     """Extract a computation, or the neighbourhood of an instruction, as a program.
 
-    Operands from outside the extracted part become parameters. Values that are used outside this part become the
-    result.
+    Operands from outside the extracted part become parameters. Values used outside this part become the result.
     """
     require("--around NAME", around, "radius")
     check_distinct(target_input(target), {"-o": output})

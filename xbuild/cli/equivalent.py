@@ -46,7 +46,7 @@ def _parse_domains(context: click.Context, parameter: click.Parameter, texts: tu
 @click.option(
     "--seed", type=SEED, metavar="SEED", default=0, show_default=True, help="Set the seed of the random inputs."
 )
-@click.option("--strict", is_flag=True, help='Exit with status 1 for the verdict "undecided", too.')
+@click.option("--strict", is_flag=True, help='Also exit with status 1 for the verdict "undecided".')
 @click.option(
     "--domain",
     "domains",

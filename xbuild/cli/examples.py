@@ -48,7 +48,7 @@ def examples(into: Path | None) -> None:
 def demo(arguments: tuple[str, ...]) -> None:
     """Train on handwritten digits with four replicas: check the program, run it and draw a step.
 
-    The demo accepts the options --replicas, --epochs and --picture. It needs the package 'xbuild-hlo[demo]'.
+    The demo accepts the options --replicas, --epochs and --picture. The demo needs the package 'xbuild-hlo[demo]'.
     """
     try:
         shipped.run("digits", [*arguments])

@@ -33,8 +33,9 @@ from .outputs import check_distinct, say, say_written, target_input, write_atomi
 def play(which: str | None, output: Path | None, send_buffers: float) -> None:
     """Be the scheduler: move the devices of a small program, and try to make it hang.
 
-    Without an argument, the command lists the levels. For a level (a number or name) or any small program, it writes
-    one page with every state of the program. The page warns you when no order can finish any more.
+    Without an argument, the command lists the levels. For a level (a number or name) or any small program, the command
+    writes one page with every state of the program. The page warns you when the program can no longer finish in any
+    order.
 
     \b
     Examples:

@@ -81,9 +81,7 @@ DENORMALS = click.Choice(["flush", "keep"])
 SEED = click.IntRange(min=0)
 """The type of a seed; NumPy's generators take no negative seed."""
 
-_SECONDS = (
-    "Limit the run to this many seconds; with --page or --trace, writing gets half of this time.  [default: 3600]"
-)
+_SECONDS = "Limit the run to this many seconds; with --page or --trace, half is reserved for writing.  [default: 3600]"
 
 
 @main.command()
@@ -127,7 +125,7 @@ _SECONDS = (
     type=click.Choice(["interpreter", "xla", "stablehlo", "both"]),
     default="interpreter",
     show_default=True,
-    help="Run the program on this engine; stablehlo is the reference interpreter, and both compares two engines.",
+    help="Run the program on this engine; `stablehlo` is a reference interpreter, and `both` compares two engines.",
 )
 @click.option(
     "--against",
@@ -208,7 +206,7 @@ def run(
     item is a tuple, d<device>_infeed<i>_<k> is its element k. If NumPy's files lack the type of an item, add the type
     to the name: infeed0:bf16.
 
-    With --strict, the results are unchanged, and the command prints findings to stderr. If a strict run has findings,
+    With --strict, the command prints findings to stderr and leaves the results unchanged. If a strict run has findings,
     the exit status is 1.
 
     With --partition, the arguments and results are global, and the command compares the results with a run of the

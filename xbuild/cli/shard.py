@@ -161,7 +161,7 @@ def comparison_table(names: Sequence[str], rows: Sequence[dict[str, Any]], machi
 # The command: the sharding of every value of a program, and why it has it
 
 _PICTURE = (
-    "Draw the program before and after partitioning (with --explain: the tiles of the value) in this .svg or .html."
+    "Draw the program before and after partitioning (with --explain, the tiles of a value) in this .svg or .html file."
 )
 
 
@@ -183,7 +183,7 @@ _PICTURE = (
     help="Compare the costs of TARGET and OTHERS, which are targets or names in the file of TARGET.",
 )
 @click.option(
-    "--machine", metavar="NAME", default="h100", show_default=True, help="Show times modelled on this machine."
+    "--machine", metavar="NAME", default="h100", show_default=True, help="Show times modelled for this machine."
 )
 @click.option(
     "--top",

@@ -13,7 +13,8 @@ from .group import load, main, module_targets, options_used, require, takes_targ
 from .outputs import say
 
 _STYLE = (
-    "Set the style of HLO text: percent adds % to names, full adds layouts and metadata, typed adds types on a mesh."
+    "Set the style of HLO text: percent adds % to names, full adds layouts and metadata, and "
+    "typed adds types on a mesh."
 )
 
 

@@ -18,7 +18,10 @@ from .group import Amount, load, main, options_used, require, stop, takes_target
 from .options import Command, check_machine, takes_partition
 from .outputs import check_distinct, read_data, say, say_written, target_input
 
-_DATA = "Colour instructions by `cost` (FLOPs), by `cost=bytes`, or by a JSON file of numbers or texts for their names."
+_DATA = (
+    "Colour instructions by `cost` (FLOPs), by `cost=bytes`, or by a JSON file that maps their names to numbers "
+    "or texts."
+)
 
 COSTS = {"cost": ("flops", "FLOPs"), "cost=flops": ("flops", "FLOPs"), "cost=bytes": ("bytes", "bytes")}
 """The values of --data that are not files: the attribute of a row of `xbuild cost`, and its name in the legend."""
@@ -68,7 +71,7 @@ _MACHINE = "Model the timeline on this machine, such as v5e, h100 or a machine f
     type=click.Choice(["collectives"]),
     help="Draw communicating instructions, and fold all other instructions.",
 )
-@click.option("--fold", multiple=True, metavar="NAME", help="Draw this computation or scope as one box; repeatable.")
+@click.option("--fold", multiple=True, metavar="NAME", help="Draw this computation or scope as one box (repeatable).")
 @click.option(
     "--max-nodes",
     type=click.IntRange(min=1),
