@@ -72,7 +72,7 @@ def test_of_a_long_tuple_some_elements_are_shown_at_a_time(opened: Open) -> None
     assert page.locator("#side .devices >> nth=0 >> .grid").count() == 6
     assert "element 2: f32[3]" in page.inner_text("#side")
     assert "37 more operands" in page.inner_text("#side")
-    assert "the same on all" in page.inner_text("#side .bar")
+    assert "equal on all devices" in page.inner_text("#side .bar")
     page.fill("#side input[aria-label='first element shown'] >> nth=0", "37")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=element 39: f32[3] >> nth=0")

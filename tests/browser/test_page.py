@@ -64,7 +64,9 @@ def test_a_click_on_a_box(opened: Open) -> None:
     assert page.evaluate("document.querySelector('#graph .now').id") == "ring/recv.5"
 
 
-@pytest.mark.parametrize(("at", "words"), [("all-reduce.56", "the same on all"), ("parameter.5", "the same on all")])
+@pytest.mark.parametrize(
+    ("at", "words"), [("all-reduce.56", "equal on all devices"), ("parameter.5", "equal on all devices")]
+)
 def test_what_all_devices_have_alike(opened: Open, at: str, words: str) -> None:
     page = opened("digits", f"at={at}")
     assert name(page) == at
@@ -73,7 +75,7 @@ def test_what_all_devices_have_alike(opened: Open, at: str, words: str) -> None:
 
 def test_what_devices_have_apart(opened: Open) -> None:
     page = opened("ring", "at=dynamic-slice.12")
-    assert "4 different" in page.inner_text("#side .bar")
+    assert "4 different values" in page.inner_text("#side .bar")
     page.evaluate("go({time: 5})")
     assert "different" not in page.inner_text("#side")
 
@@ -108,7 +110,7 @@ def test_loops_tell_the_trip(opened: Open) -> None:
     page = opened("loop", "device=1")
     page.keyboard.press("End")
     page.keyboard.press("p")
-    assert re.search(r"in while\.\d+, trip 3 · turn 3 of 3", page.inner_text("#side .path"))
+    assert re.search(r"in while\.\d+, trip 3 · execution 3 of 3", page.inner_text("#side .path"))
 
 
 def test_a_nan_is_marked(opened: Open) -> None:

@@ -104,7 +104,7 @@ def test_many_devices_in_a_ring(opened: Open) -> None:
     page = opened("ring_of_ten")
     assert page.locator(".waits circle").count() == 10
     assert edges(page) == [RED] * 10
-    assert "and 9 more likewise" in page.inner_text(".stands")
+    assert "and 9 more at the same instruction" in page.inner_text(".stands")
 
 
 def test_a_program_that_is_refused_and_yet_runs(opened: Open) -> None:

@@ -59,7 +59,7 @@ def test_an_inserted_collective_says_why(opened: Open, at: str) -> None:
     assert page.inner_text(".inserted").startswith(inserted.reason)
     assert "sent by a device over b" in page.inner_text(".inserted")
     page.keyboard.press("k")
-    assert "still to be joined" in page.inner_text(".tile.on")
+    assert "not joined yet" in page.inner_text(".tile.on")
     assert len(heads(page)) == 8
 
 

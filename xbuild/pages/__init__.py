@@ -104,8 +104,8 @@ def asset(name: str) -> str:
 # Lanes in proportion to modelled time
 
 _SWITCH = """<span class="switch" role="group" aria-label="which time the lanes show">\
-<button id="logical" type="button" aria-pressed="true" title="one step after the other">logical</button>\
-<button id="modelled" type="button" aria-pressed="false" title="in the proportions of a model of the machine">modelled\
+<button id="logical" type="button" aria-pressed="true" title="one step after another">logical</button>\
+<button id="modelled" type="button" aria-pressed="false" title="in proportion to modelled time">modelled\
 </button></span>"""
 
 

@@ -47,7 +47,7 @@ const Far = {
       const operand = bringers.has(row.device) ? this.value(row.device, bringers.get(row.device), row.operand) : null, inner = operand && elementsOf(operand.value);
       return `${operand && operand.value ? `${operand.name}${indexOf(row.element, operand.value.d)}` : `element ${row.element}`} of ${D.labels[row.device]}${inner ? ` = ${inner[row.element].text}` : ""}`;
     });
-    line.append(parts.length ? parts.join(", ") : "no device: elements that no device sends are zero", rows.length > 8 ? ` … ${rows.length} elements` : "");
+    line.append(parts.length ? parts.join(", ") : "no device; elements that no device sends are zero", rows.length > 8 ? ` … ${rows.length} elements` : "");
     return line;
   },
 };

@@ -10,8 +10,8 @@ const Side = {
     const fromTop = stands && ahead !== this.ahead, parts = [...(i < 0 ? [html("p", {class: "more"}, `${D.labels[state.device]} has not started.`)] : this.instruction(lane, i))];
     this.ahead = ahead;
     if (stands) ahead ? parts.unshift(stands) : parts.push(stands);
-    if (!stands && D.verdict && D.verdict.kind === "depends") parts.push(this.verdict || (this.verdict = Stuck.report(D.verdict.text, "the verdict in full")));
-    if (D.left_out) parts.push(html("p", {class: "more"}, `Not in this page: ${D.left_out}.`));
+    if (!stands && D.verdict && D.verdict.kind === "depends") parts.push(this.verdict || (this.verdict = Stuck.report(D.verdict.text, "full verdict")));
+    if (D.left_out) parts.push(html("p", {class: "more"}, `This page is incomplete: ${D.left_out}.`));
     host.replaceChildren(...parts);
     // The panel keeps its scroll position; reading or setting the position at each step would lay out the page twice.
     if (fromTop) host.scrollTop = 0;
@@ -36,7 +36,7 @@ const Side = {
     if (i === lane.stuck) found.push(html("p", {class: lane.state.cause ? "rule bad" : "rule"}, `${D.labels[lane.device]} is here${lane.state.waits_for ? ` and waits for ${named(lane.state.waits_for)}` : ""}`));
     found.push(...Tiles.reasons(spot), this.facts(lane, i, spot));
     const isGlobal = Tiles.isOn(spot), heading = html("h2", {}, isGlobal ? "Global array" : "Result on each device");
-    found.push(html("div", {class: "bar"}, heading, isGlobal ? null : html("span", {class: "more"}, this.alike(lane.spots[i], lane.turn(i))), Tiles.switch(spot), html("span", {class: "space"}), html("span", {class: "legend", title: "colours of values"}, html("i", {class: "low"}), "below zero", html("i", {class: "high"}), "above")), ...(isGlobal ? [Tiles.heading(spot), Tiles.show(spot, lane.turn(i), state.index == null ? null : {part: state.part, index: state.index}, lane.spots[i])] : [this.results(lane.spots[i], i)]), ...Tiles.causes(spot));
+    found.push(html("div", {class: "bar"}, heading, isGlobal ? null : html("span", {class: "more"}, this.alike(lane.spots[i], lane.turn(i))), Tiles.switch(spot), html("span", {class: "space"}), html("span", {class: "legend", title: "the colors of values"}, html("i", {class: "low"}), "below zero", html("i", {class: "high"}), "above zero")), ...(isGlobal ? [Tiles.heading(spot), Tiles.show(spot, lane.turn(i), state.index == null ? null : {part: state.part, index: state.index}, lane.spots[i])] : [this.results(lane.spots[i], i)]), ...Tiles.causes(spot));
     return [...found, ...this.operands(lane, i, spot), html("h2", {}, "Rule"), this.rule(spot)];
   },
   // The first sentence of the documentation of an op, and its rules of shapes and types.
@@ -48,7 +48,7 @@ const Side = {
   path(lane, i, spot) {
     const trips = new Map(lane.trips(i)), turns = lane.of(lane.spots[i]).length;
     const around = spot.p.map(name => trips.has(name) ? `${name}, trip ${trips.get(name)}` : name).join(" / ");
-    return `in ${around}${turns > 1 ? ` · turn ${lane.turn(i) + 1} of ${turns}` : ""}`;
+    return `in ${around}${turns > 1 ? ` · execution ${lane.turn(i) + 1} of ${turns}` : ""}`;
   },
   focusOnGrid() {
     const cell = byId("side").querySelector(".cell.chosen");
@@ -57,7 +57,7 @@ const Side = {
   between(lane, i) {
     if (i + 1 >= lane.length) return `${D.labels[lane.device]} has ended; its last instruction was:`;
     const partner = partners.get(`${lane.device}:${i + 1}`);
-    return `${D.labels[lane.device]} waits at ${lane.spot(i + 1).n}${partner ? ` for ${partner.text}` : ""}; before that it ran:`;
+    return `${D.labels[lane.device]} waits at ${lane.spot(i + 1).n}${partner ? ` for ${partner.text}` : ""}; before that, it ran:`;
   },
   facts(lane, i, spot) {
     const rows = spot.a.map(([name, text]) => [name, html("span", {class: "m"}, text)]);
@@ -88,8 +88,8 @@ const Side = {
     for (const lane of shown) {
       const event = this.counterpart(lane, spot, turn), value = event >= 0 ? lane.value(event) : null, on = lane.device === state.device;
       const name = html("button", {type: "button", on: () => go({device: lane.device, time: event >= 0 ? lane.times[event] : state.time})}, D.labels[lane.device]);
-      const body = event >= 0 && event === lane.stuck ? html("p", {class: `more${lane.state.cause ? " bad" : ""}`}, "waits here") : event < 0 ? html("p", {class: "more"}, "never reaches it") : lane.times[event] > state.time
-        ? html("p", {class: "more"}, `at step ${lane.times[event]}`) : D.spots[spot].s === "token[]" ? html("p", {class: "more"}, "a token") : showValue(value, {chosen: on ? chosen : null, choose: (index, part = null) => go({device: lane.device, time: lane.times[event], index, part})});
+      const body = event >= 0 && event === lane.stuck ? html("p", {class: `more${lane.state.cause ? " bad" : ""}`}, "waits here") : event < 0 ? html("p", {class: "more"}, "never reaches this instruction") : lane.times[event] > state.time
+        ? html("p", {class: "more"}, `reaches this instruction at step ${lane.times[event]}`) : D.spots[spot].s === "token[]" ? html("p", {class: "more"}, "a token") : showValue(value, {chosen: on ? chosen : null, choose: (index, part = null) => go({device: lane.device, time: lane.times[event], index, part})});
       host.append(html("div", {class: `dev${on ? " on" : ""}${isWide(value) ? " wide" : ""}`}, name, body));
     }
     if (shown.length < lanes.length) host.append(this.others(shown.length));
@@ -106,7 +106,7 @@ const Side = {
       if (found.includes(null)) return "";
       if (!found.includes(true)) apart.push(value);
     }
-    return apart.length === 1 ? "the same on all" : `${apart.length} different`;
+    return apart.length === 1 ? "equal on all devices" : `${apart.length} different values`;
   },
   // The devices to show where there are many: those around the chosen one.
   near(most) {
@@ -135,7 +135,7 @@ const Side = {
     const shown = known.length <= MANY ? known : (picked ? known.filter(each => picked[each.n] && picked[each.n].length) : known).slice(0, picked ? MANY : FEW);
     const found = [html("h2", {}, picked && result ? `Where ${spot.n}${indexOf(state.index, result.d)} comes from` : "Operands")];
     if (picked && result) found.push(this.story(lane, spot, shown, picked, result));
-    else if (tables && elementsOf(result)) found.push(html("p", {class: "more"}, "Select an element of the result to see what it was computed from."));
+    else if (tables && elementsOf(result)) found.push(html("p", {class: "more"}, "Select an element of the result to see the elements from which it was computed."));
     const host = html("div", {class: "devices", style: roomFor(shown.map(({event}) => lane.value(event)))});
     const once = new Set();
     for (const {operand, n, event} of shown) {

@@ -9,7 +9,7 @@ const Stuck = {
     if (D.reasons.length) found.push(this.reasons());
     if (D.stop) found.push(html("h2", {}, "Who waits for whom"), waits(D.stop.devices));
     const refused = D.verdict && D.verdict.refused;
-    found.push(refused ? this.report(D.verdict.text, "the verdict in full") : this.report(D.stop.text, "the report in full"));
+    found.push(refused ? this.report(D.verdict.text, "full verdict") : this.report(D.stop.text, "full report"));
     return html("div", {class: "stuck"}, ...found);
   },
   report: (text, name) => html("details", {class: "report", open: D.verdict && D.verdict.refused && !D.stop ? "" : null}, html("summary", {}, name), html("pre", {class: "rule"}, text)),
@@ -31,14 +31,14 @@ const Stuck = {
     const folds = rows.length > this.first + 1, shown = folds ? this.first : rows.length;
     rows.slice(0, this.most).forEach((row, n) => (n < shown ? list : further).append(this.row(row[0], row)));
     if (rows.length > this.most) further.append(html("li", {}, `... and ${rows.length - this.most} more`));
-    return html("div", {}, list, folds ? html("details", {class: "further"}, html("summary", {}, `${rows.length - shown} further places`), further) : null);
+    return html("div", {}, list, folds ? html("details", {class: "further"}, html("summary", {}, `${rows.length - shown} more places`), further) : null);
   },
   row(each, alike) {
     const where = each.ended ? [" has ended"] : each.stands_at ? [" at ", html("b", {class: "m"}, each.stands_at)] : [" has not started"];
     const open = html("button", {type: "button", class: "link", on: () => go({device: each.device, time: Math.max(1, lanes[each.device].end)})}, D.labels[each.device]);
     return html("li", {class: each.cause ? "cause" : ""}, html("div", {class: "head"}, html("span", {}, open, ...where), each.source ? html("span", {class: "place m"}, each.source) : null),
       each.waits_for ? html("div", {class: "source"}, `waits for ${named(each.waits_for)}`) : null,
-      alike.length > 1 ? html("div", {class: "source"}, `and ${alike.length - 1} more likewise, up to ${D.labels[alike[alike.length - 1].device]}`) : null);
+      alike.length > 1 ? html("div", {class: "source"}, `and ${alike.length - 1} more at the same instruction, up to ${D.labels[alike[alike.length - 1].device]}`) : null);
   },
 };
 
@@ -63,7 +63,7 @@ function waits(devices) {
   svg.setAttribute("class", "waits");
   svg.setAttribute("style", `max-width:${large ? 500 : 340}px`);
   svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `which device waits for which: ${few.map(each => each.missing.length ? `${each.count ? `${each.count} more` : each.device} for ${each.missing.slice(0, 4).join(" and ")}` : "").filter(Boolean).join(", ")}`);
+  svg.setAttribute("aria-label", `devices and the devices that they wait for: ${few.map(each => each.missing.length ? `${each.count ? `${each.count} more` : each.device} for ${each.missing.slice(0, 4).join(" and ")}` : "").filter(Boolean).join(", ")}`);
   element(svg, "defs", {}).innerHTML = ["wait", "dim"].map(name => `<marker id="to-${name}" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="10" markerHeight="10" orient="auto"><path d="M0 0L8 4L0 8z" fill="var(--${name})"/></marker>`).join("");
   few.forEach((each, n) => places.set(each.device, at(n)));
   const half = large ? [66, 24] : [18, 18], said = [];
@@ -117,7 +117,7 @@ function standing(svg, each, [x, y], large) {
     return;
   }
   element(group, "rect", {x: x - 66, y: y - 24, width: 132, height: 48, rx: 8, ...look});
-  const cut = text => text.length > 19 ? `${text.slice(0, 18)}…` : text, words = each.ended ? "has ended" : each.instruction ? `at ${each.instruction}` : "has not begun";
+  const cut = text => text.length > 19 ? `${text.slice(0, 18)}…` : text, words = each.ended ? "has ended" : each.instruction ? `at ${each.instruction}` : "has not started";
   element(group, "text", {x, y: y - 3, "text-anchor": "middle", "font-weight": 700}, cut(D.labels[each.device]));
   element(group, "text", {x, y: y + 13, "text-anchor": "middle", style: `font-size:11px;fill:var(--${each.ended ? colour : "ink"})`}, cut(words));
   element(group, "title", {}, `${D.labels[each.device]} ${words}`);

@@ -8,7 +8,7 @@ const Tiles = {
   switch(spot) {
     if (spot.g == null) return null;
     const button = (mode, words, title) => html("button", {type: "button", title, "aria-pressed": String(this.mode === mode), on: () => { this.mode = mode; Side.draw(); }}, words);
-    return html("span", {class: "switch", role: "group", "aria-label": "how the results are shown"}, button("tiles", "global", "the global array, in the tiles of the devices"), button("devices", "devices", "the part of each device"));
+    return html("span", {class: "switch", role: "group", "aria-label": "how the results are shown"}, button("tiles", "global", "show the global array as tiles of the devices"), button("devices", "devices", "show the result on each device"));
   },
 
   heading(spot) {
@@ -23,7 +23,7 @@ const Tiles = {
   },
   causes(spot) {
     const why = spot.g == null ? [] : D.arrays[spot.g].why;
-    return why.length ? [html("h2", {}, "Why it is cut so"), html("div", {class: "rule"}, ...why.map(each => html("div", {}, each)))] : [];
+    return why.length ? [html("h2", {}, "Why the array has this sharding"), html("div", {class: "rule"}, ...why.map(each => html("div", {}, each)))] : [];
   },
 
   // The tiles in the order of their places, each with its devices; parts that are still to be joined stand one after the other.
@@ -43,7 +43,7 @@ const Tiles = {
     const layout = D.layouts[D.arrays[spot.g].at], {all, columns} = this.groups(layout), across = Math.min(columns, Math.max(1, Math.floor((room() + 10) / 84))), few = this.near(all, columns, across);
     const host = html("div", {class: "tiles", style: `grid-template-columns:repeat(${across},minmax(0,1fr))`});
     for (const each of few) host.append(this.tile(each, layout, turn, chosen, at, room() / across - 14));
-    if (few.length < all.length) host.append(html("p", {class: "more others"}, `${few.length} of ${all.length} tiles, around that of ${D.labels[state.device]}`));
+    if (few.length < all.length) host.append(html("p", {class: "more others"}, `${few.length} of ${all.length} tiles, around the tile of ${D.labels[state.device]}`));
     return host;
   },
   // Of many tiles a block of rows and columns around the tile of the device, so that neighbours stay neighbours.
@@ -60,9 +60,9 @@ const Tiles = {
     const own = reached.find(({lane}) => lane.device === state.device) || reached[0], value = own && own.lane.value(own.event);
     const number = at.reduce((sum, n, dim) => sum * layout.n[dim] + n, 0), real = layout.d.map((extent, dim) => Math.max(0, Math.min(layout.l[dim], extent - at[dim] * layout.l[dim])));
     const range = `[${layout.d.map((extent, dim) => layout.n[dim] === 1 ? ":" : `${Math.min(at[dim] * layout.l[dim], extent)}:${Math.min((at[dim] + 1) * layout.l[dim], extent)}`).join(", ")}]`;
-    const head = html("div", {class: "head"}, html("span", {class: "who"}, ...this.devices(devices, events)), html("span", {class: "m range", title: "where the tile stands in the global array"}, range));
-    const body = !own ? html("p", {class: "more"}, "not yet") : showValue(value, {padding: padded(value, real), within: width, chosen: own.lane.device === state.device ? chosen : null, choose: (index, element = null) => go({device: own.lane.device, time: own.lane.times[own.event], index, part: element})});
-    return html("div", {class: `tile t${number % 8}${devices.includes(state.device) ? " on" : ""}`}, head, layout.part ? html("p", {class: "more"}, `part ${part} of what is still to be joined`) : null, body, this.differing(reached), this.behind(value, real));
+    const head = html("div", {class: "head"}, html("span", {class: "who"}, ...this.devices(devices, events)), html("span", {class: "m range", title: "the index range of the tile in the global array"}, range));
+    const body = !own ? html("p", {class: "more"}, "not computed yet") : showValue(value, {padding: padded(value, real), within: width, chosen: own.lane.device === state.device ? chosen : null, choose: (index, element = null) => go({device: own.lane.device, time: own.lane.times[own.event], index, part: element})});
+    return html("div", {class: `tile t${number % 8}${devices.includes(state.device) ? " on" : ""}`}, head, layout.part ? html("p", {class: "more"}, `part ${part} of a tile that is not joined yet`) : null, body, this.differing(reached), this.behind(value, real));
   },
   devices(devices, events) {
     const few = devices.length > 8 ? [...new Set([devices[0], ...devices.filter(each => each === state.device)])] : devices;
@@ -76,7 +76,7 @@ const Tiles = {
   },
   behind(value, real) {
     const dims = value && value.d ? value.d : [], empty = dims.map((extent, dim) => extent - (real[dim] ?? extent));
-    return value && !value.f && empty.some(Boolean) ? html("p", {class: "more"}, `with padding: ${empty.join(" x ")} at the ends`) : null;
+    return value && !value.f && empty.some(Boolean) ? html("p", {class: "more"}, `padding at the ends: ${empty.join(" x ")}`) : null;
   },
 };
 

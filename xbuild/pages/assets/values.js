@@ -91,10 +91,10 @@ function moreOf(value, first) {
 // `choose` is called with the index of one that is clicked, and of a tuple with its part; `padding` says of an element
 // whether it is padding, and `within` is the width in pixels that there is.
 function showValue(value, {lit = null, chosen = null, choose = null, padding = null, within = room()} = {}) {
-  if (value == null) return html("p", {class: "more"}, "not kept");
+  if (value == null) return html("p", {class: "more"}, "not stored");
   if (Array.isArray(value)) {
     const first = firstOf(value), parts = value.slice(first, value.length > MANY ? first + FEW : MANY).map((each, place) => { const n = first + place; return each ? html("div", {}, html("p", {class: "more"}, `element ${n}: ${shapeOf(each)}`), showValue(each, {chosen: chosen && chosen.part === n ? {part: null, index: chosen.index} : null, choose: choose && (index => choose(index, n))})) : null; });
-    return parts.some(Boolean) ? html("div", {}, ...parts.filter(Boolean), value.length > MANY ? moreOf(value, first) : null) : html("p", {class: "more"}, "no numbers: a token, or a value under way");
+    return parts.some(Boolean) ? html("div", {}, ...parts.filter(Boolean), value.length > MANY ? moreOf(value, first) : null) : html("p", {class: "more"}, "no numbers: a token, or a value in transit");
   }
   const elements = elementsOf(value);
   return elements ? grid(value, elements, lit, chosen && chosen.part == null ? chosen.index : null, choose, padding, within) : summarised(value);
@@ -115,7 +115,7 @@ function grid(value, elements, lit, chosen, choose, padding, within) {
   if (choose) {
     host.setAttribute("tabindex", "0");
     host.setAttribute("role", "group");
-    host.setAttribute("aria-label", `${shapeOf(value)}: arrows choose an element`);
+    host.setAttribute("aria-label", `${shapeOf(value)}: use the arrow keys to choose an element`);
     const cells = [...host.children];
     host.addEventListener("click", event => { const flat = cells.indexOf(event.target); if (flat >= 0) { choose(flat); Side.focusOnGrid(); } });
     host.addEventListener("keydown", event => stepIn(event, chosen, elements.length, columns, choose));
@@ -139,10 +139,10 @@ const parts = colour => [1, 3, 5].map(at => parseInt(colour.slice(at, at + 2), 1
 function summarised(value) {
   const cells = value.cells, columns = value.columns, rows = columns ? cells.length / columns : 0, most = Math.max(...cells.map(Math.abs), 0);
   const odd = [[value.nans, "NaN"], [value.infs, "inf"]].filter(each => each[0]).map(each => `${each[0]} ${each[1]}`).join(", ");
-  const range = Number.isNaN(value.mean) ? "nothing finite" : product(value.d) === 1 ? brief(number(value.low)) : `${brief(number(value.low))} … ${brief(number(value.high))}, mean ${brief(number(value.mean))}`;
+  const range = Number.isNaN(value.mean) ? "no finite elements" : product(value.d) === 1 ? brief(number(value.low)) : `${brief(number(value.low))} … ${brief(number(value.high))}, mean ${brief(number(value.mean))}`;
   const host = html("div", {}, html("p", {class: "more"}, range, odd ? html("b", {class: "bad"}, `  ${odd}`) : null));
   if (!cells.length) return host;
-  const canvas = html("canvas", {class: "heat", width: columns, height: rows, style: `--ratio:${columns}/${Math.min(1.25 * columns, Math.max(rows, columns / 8))}`, title: `means of blocks of ${shapeOf(value)}`});
+  const canvas = html("canvas", {class: "heat", width: columns, height: rows, style: `--ratio:${columns}/${Math.min(1.25 * columns, Math.max(rows, columns / 8))}`, title: `the mean of each block of ${shapeOf(value)}`});
   const pen = canvas.getContext("2d"), image = pen.createImageData(columns, rows);
   cells.forEach((each, i) => image.data.set([...parts(Sizes.colour(each < 0 ? "--low" : "--high")), 255 * (most ? .06 + .8 * Math.abs(each) / most : .06)], 4 * i));
   pen.putImageData(image, 0, 0);
