@@ -1,1 +1,1 @@
-"""Programs to read and run, each with `python -m examples.NAME`."""
+"""Example programs; `python -m examples.NAME` runs one."""

@@ -1,4 +1,4 @@
-"""Reports that a package an example needs is not installed."""
+"""A report for examples whose packages are not installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def wanted(extra: str) -> Iterator[None]:
-    """For imports that an extra of the project provides; without it, exit with the command that installs it."""
+    """A context for imports from an extra of the project; exits with the installing command if the extra is missing."""
     try:
         yield
     except ModuleNotFoundError as missing:

@@ -1,4 +1,4 @@
-"""Fibonacci numbers by While: the state is a tuple of the count and the last two."""
+"""Fibonacci numbers by While: the state is a tuple of the count and the last two numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loop driven by the infeed: each item is (continue, x); the outfeed gets the running sum."""
+"""A loop that the infeed controls: each item is (continue, x), and the outfeed receives the running sum."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def program() -> xb.Module:
 
 
 def main() -> tuple[Any, list[Any]]:
-    """The sum of three items, and the running sums on the outfeed."""
+    """The sum of three items, and the running sums that the outfeed received."""
     items = [(True, [1.0, 2.0]), (True, [10.0, 20.0]), (False, [100.0, 200.0])]
     seen: list[Any] = []
     results = xb.execute(program(), [[]], infeed=[items], outfeed=lambda device, item: seen.append(item))

@@ -1,8 +1,8 @@
 """A gradient that XLA compiles to a wrong program, proved wrong before it runs (openxla/xla issue 42481).
 
-It needs jaxlib 0.10.2 to see the fault: newer versions refuse these programs. `python -m examples.miscompiled` compiles
-one program for eight CPU devices, asks whether it is the function that JAX lowered, and then runs it to compare the
-answer with NumPy. `python -m examples.miscompiled --all` does so for 105 combinations of shardings (a few minutes).
+The fault appears with jaxlib 0.10.2; newer versions refuse these programs. `python -m examples.miscompiled` compiles
+one program for eight CPU devices, checks whether it computes the function that JAX lowered, and runs it to compare the
+result with NumPy. `python -m examples.miscompiled --all` tests 105 combinations of shardings in a few minutes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LOOKUPS: list[tuple[Any, Any]] = [
 
 @frozen
 class Outcome:
-    """What xbuild says of one compiled program, in how many seconds, and how far its answer is from NumPy's."""
+    """The verdict of xbuild on one compiled program, its time in seconds, and the largest error against NumPy."""
 
     verdict: Any
     seconds: float
@@ -96,7 +96,7 @@ def _slices(sharding: Any, shape: tuple[int, ...]) -> tuple[tuple[slice, ...], .
 
 
 def outcomes() -> Iterator[Outcome]:
-    """All combinations of shardings, one after another."""
+    """Yield the outcome for every combination of shardings."""
     for combination in product(PARAMETERS, RESHARDS, LOOKUPS):
         yield compile_and_compare(*combination)
 
@@ -111,13 +111,13 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="All 105 combinations of shardings, and a table.")
     is_all = parser.parse_args().all
     if jax.__version__ != "0.10.2":
-        print(f"jax {jax.__version__} is installed; the fault is in 0.10.2: pip install jax==0.10.2")
+        print(f"expected jax 0.10.2, which has the fault, got jax {jax.__version__}: pip install jax==0.10.2")
         return
     _use_eight_devices()
     if not is_all:
         outcome = compile_and_compare(PARAMETERS[0], RESHARDS[0], LOOKUPS[0])
         print(outcome.verdict)
-        print(f"\nXLA compiled it without a warning. Run, its largest error is {outcome.error:.1f}.")
+        print(f"\nXLA compiled the program without a warning. In a run, its largest error is {outcome.error:.1f}.")
         return
     results = list(outcomes())
     counts = Counter((result.is_wrong, result.verdict.kind) for result in results)

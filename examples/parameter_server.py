@@ -1,4 +1,4 @@
-"""A parameter server: one program holds the weights, others send gradients and receive the new weights."""
+"""A parameter server: one program holds the weights; the others send gradients and receive the new weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WEIGHTS = xb.f32[3]
 
 
 def server() -> xb.Module:
-    """Device 0: receive a gradient from each worker, update, send the weights to each."""
+    """Device 0: receive a gradient from each worker, update the weights, and send them to each worker."""
     builder = xb.Builder("server")
     weights = xb.parameter(builder, number=0, shape=WEIGHTS, name="weights")
     token = xb.after_all(builder=builder)
@@ -26,7 +26,7 @@ def server() -> xb.Module:
 
 
 def worker(number: int) -> xb.Module:
-    """Device `number`: send the gradient of |weights - target|^2 / 2, receive the new weights."""
+    """Device `number`: send the gradient of |weights - target|^2 / 2, and receive the new weights."""
     builder = xb.Builder(f"worker_{number}")
     weights = xb.parameter(builder, number=0, shape=WEIGHTS, name="weights")
     target = xb.parameter(builder, number=1, shape=WEIGHTS, name="target")

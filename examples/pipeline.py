@@ -1,4 +1,4 @@
-"""A pipeline of two stages: the first program sends each micro-batch on as soon as it is done."""
+"""A pipeline of two stages: the first stage sends each micro-batch as soon as its result is ready."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WIRE = xb.f32[2, 4]
 
 
 def first_stage() -> xb.Module:
-    """x w for each micro-batch, sent on channel 1, 2, ..."""
+    """Compute x w for each micro-batch, and send the products on channels 1, 2, ..."""
     builder = xb.Builder("first_stage")
     weights = xb.parameter(builder, number=0, shape=xb.f32[3, 4], name="weights")
     batches = xb.parameter(builder, number=1, shape=xb.f32[MICRO_BATCHES, 2, 3], name="batches")
@@ -24,7 +24,7 @@ def first_stage() -> xb.Module:
 
 
 def second_stage() -> xb.Module:
-    """The mean of what arrives, micro-batch by micro-batch."""
+    """Receive each micro-batch, and compute its mean."""
     builder = xb.Builder("second_stage")
     weights = xb.parameter(builder, number=0, shape=xb.f32[4, 1], name="weights")
     token = xb.after_all(builder=builder)

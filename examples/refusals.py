@@ -1,4 +1,4 @@
-"""Three refusals, raised at the call: the clash, every operand, the user's line, a fix."""
+"""Three errors raised at the call; each names the conflict, every operand, the user's line and a fix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def halved() -> xb.Value:
 
 
 def refusals() -> list[str]:
-    """The messages of the three."""
+    """The messages of the three errors."""
     found = []
     steps: list[Callable[[], xb.Value]] = [scores, shifted, halved]
     for step in steps:

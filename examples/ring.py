@@ -1,4 +1,4 @@
-"""All-reduce as a ring of send and recv: each replica passes chunks on, adds, then passes the sums around."""
+"""All-reduce as a ring of send and recv: each replica adds chunks and passes them on, then passes the sums around."""
 
 from __future__ import annotations
 

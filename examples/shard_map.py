@@ -1,4 +1,4 @@
-"""A step of JAX's shard_map, checked before it runs: only the first of four devices reaches a psum."""
+"""A step with JAX's shard_map, checked before it runs: only the first of four devices reaches a psum."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def step(weights: Any, batch: Any) -> Any:
 
 
 def program() -> xb.Module:
-    """The program that XLA compiles it to, for each of four devices."""
+    """The program that XLA compiles for four devices."""
     mesh = Mesh(jax.devices(), ("data",))
     whole, parts = PartitionSpec(), PartitionSpec("data")
     on_mesh = jax.shard_map(step, mesh=mesh, in_specs=(whole, parts), out_specs=(whole, whole), check_vma=False)

@@ -47,7 +47,7 @@ WEIGHTS = range(2, len(SHAPES))
 
 
 def expand(x: Any, like: Any, dims: tuple[int, ...]) -> Any:
-    """The value broadcast to the shape of another, along these of its dimensions."""
+    """The value, broadcast to the shape of another value; its dimensions become these dimensions of the result."""
     return xb.broadcast_in_dim(x, like.shape.dims, dims)
 
 
@@ -99,12 +99,12 @@ def forward() -> Any:
 
 
 def typed() -> Any:
-    """The gradient with mesh types: it communicates where the types of cotangents require it."""
+    """The gradient with mesh types, which communicates only where the types of cotangents require it."""
     return xb.grad(forward(), WEIGHTS)
 
 
 def untyped() -> xb.Module:
-    """The gradient without types, from the plain module: every device counts the loss, so each starts with a share.
+    """The gradient without types, from the plain module: every device holds the loss, so each starts with a share.
 
     The transpose of a sum is a sum, and gradients of replicated values are summed over the devices that hold them.
     """

@@ -1,4 +1,4 @@
-"""Handwritten digits on eight replicas, written like a TPU training script of 2018: infeed, shards, summaries."""
+"""Handwritten digits on eight replicas, trained by a script in the TPU style of 2018: infeed, shards, summaries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOMENTUM = 0.9
 
 
 def dense(inputs: xb.Value, units: int, name: str, dtype: xb.PrimitiveType) -> xb.Value:
-    """A layer; its variables are requested in `dtype`, and stored in f32 in a bfloat16_scope."""
+    """A layer; it requests variables in `dtype`, which a bfloat16_scope stores in f32."""
     features = inputs.shape.dims[1]
     with tpu.variable_scope(name):
         drawn = tpu.random_normal_initializer(stddev=1 / np.sqrt(features), seed=1)
@@ -46,7 +46,7 @@ def cross_entropy(labels: xb.Value, logits: xb.Value) -> xb.Value:
 
 
 class Summaries:
-    """What the host functions of the replicas write: a loss for each replica and step."""
+    """The losses that the host functions of the replicas write, one for each replica and step."""
 
     def __init__(self) -> None:
         self.losses: dict[int, list[float]] = {}
@@ -57,7 +57,7 @@ class Summaries:
 
 
 class Training:
-    """The graph of a training step, built once as in such scripts, and the queue that feeds it."""
+    """The graph of a training step, which is built once, and the queue that feeds it."""
 
     def __init__(self, num_shards: int, dtype: xb.PrimitiveType = xb.bf16, summary: Any = None) -> None:
         tpu.reset_variables()
@@ -69,7 +69,7 @@ class Training:
         self.train_op = tpu.batch_parallel.program(self.train_step, num_shards=num_shards, infeed_queue=self.infeed)
 
     def train_step(self, images: xb.Value, labels: xb.Value) -> tuple[xb.Value, tpu.Operation]:
-        """One step of one replica: its loss, and the update of the variables by the mean gradient of all."""
+        """One step of one replica: its loss, and the update of the variables by the mean gradient of all replicas."""
         loss = cross_entropy(labels, network(images, self.dtype))
         step = self.optimizer.minimize(loss, global_step=self.global_step)
         tpu.outside_compilation(self.summary, self.global_step, loss)
@@ -96,12 +96,12 @@ class Training:
         return network(images, self.dtype)
 
     def weights(self) -> Sequence[np.ndarray[Any, Any]]:
-        """The trained variables, of the first replica."""
+        """The trained variables of the first replica."""
         return [variable.numpy() for variable in tpu.trainable_variables()]
 
 
 def train(num_shards: int, epochs: int, dtype: xb.PrimitiveType = xb.bf16) -> Training:
-    """The script: initialize, train, evaluate, shut down."""
+    """Run the script: initialize, train, evaluate, and shut down."""
     digits, held_back = data.load()
     print(tpu.initialize_system(topology=tpu.Topology([max(num_shards // 2, 1), 1, 1, min(num_shards, 2)])))
     training = Training(num_shards, dtype)
@@ -115,7 +115,7 @@ def train(num_shards: int, epochs: int, dtype: xb.PrimitiveType = xb.bf16) -> Tr
 
 
 def program() -> tpu.TpuProgram:
-    """The training step of eight replicas, for `xbuild show examples/tpu_digits.py:program` and the like."""
+    """The training step of eight replicas, for commands such as `xbuild show examples/tpu_digits.py:program`."""
     return Training(8).train_op
 
 
@@ -151,7 +151,7 @@ def stopped(num_shards: int, seconds: float) -> Stopped:
 
 
 def main() -> int:
-    """Train, then show how two variants that would hang on a machine end here; status 1 if it learned too little."""
+    """Train, then show the reports for two variants that would hang on a machine; status 1 if it learned too little."""
     parser = argparse.ArgumentParser(prog="python -m examples.tpu_digits", description=main.__doc__)
     parser.add_argument("--num_shards", type=int, default=8)
     parser.add_argument("--epochs", type=int, default=6)

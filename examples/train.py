@@ -1,7 +1,7 @@
-"""A training script of JAX on four CPU devices; `xbuild guard examples/train.py --log-norm` stops it before it hangs.
+"""A JAX training script on four CPU devices; `xbuild guard examples/train.py --log-norm` stops it before it hangs.
 
-It needs JAX. `python -m examples.train` trains a small model for three steps. With `--log-norm` the first device also
-logs the norm of the gradient, in a sum that the other devices never reach.
+The script needs JAX. `python -m examples.train` trains a small model for three steps. With `--log-norm`, the first
+device also logs the norm of the gradient, in a sum that the other devices never reach.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ except ModuleNotFoundError:
 
 
 def step(weights: Any, batch: Any, *, is_logged: bool) -> Any:
-    """One step of gradient descent on each device: the new weights, the loss, and the norm if it is logged."""
+    """One step of gradient descent on each device: the new weights, the loss, and the norm if the script logs it."""
     loss, gradient = jax.value_and_grad(lambda w: jnp.mean(jnp.tanh(batch @ w) ** 2))(weights)
     gradient = jax.lax.pmean(gradient, "data")
     norm = 0.0

@@ -1,6 +1,6 @@
-"""A training step of a transformer on eight devices, correct and with three faults, for the commands to explain.
+"""A training step of a transformer on eight devices, in a correct version and with three faults that commands explain.
 
-The loss is that of examples/sharded_block.py; the step moves the weights against its gradients.
+The loss is the one of examples/sharded_block.py; the step moves the weights against the gradients of the loss.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def unstable() -> xb.Module:
 
 
 def left_out() -> xb.Module:
-    """The step as text without mesh types, with a sum of gradients that leaves one device out."""
+    """The step as text without mesh types, with a sum of gradients that omits one device."""
     module = _untyped(step())
     total = module.entry["pvary.14.vjp"]
     with xb.edit(module) as editor:
@@ -66,14 +66,14 @@ _TYPE = re.compile(r', frontend_attributes=\{(?:"[^"]*"|[^"}])*\}')
 
 
 def _untyped(module: xb.Module) -> xb.Module:
-    """The module read from its text, in which only the entry's parameters state their types."""
+    """The module read from a text in which only the parameters of the entry computation have mesh types."""
     lines = module.to_hlo(metadata=True).splitlines()
     kept = (line if " parameter(" in line or line.startswith("HloModule") else _TYPE.sub("", line) for line in lines)
     return xb.parse_hlo("\n".join(kept))
 
 
 def crossed() -> xb.ModuleGroup:
-    """The step on each device, in a schedule that sums two gradients in the opposite order on one of them."""
+    """The step on each device, in a schedule in which one device sums two gradients in the opposite order."""
     module = evolve(_untyped(step()), is_scheduled=True)
     with xb.edit(module) as editor:
         editor.move("pvary.12.vjp", after="pvary.11.vjp")
@@ -85,7 +85,7 @@ def main() -> None:
     given = _gradients().arguments(*arguments())
     for number in range(1, 4):
         results = xb.execute(step(), given)
-        print(f"step {number}: the loss before it is {results[0][0]:.6f}")
+        print(f"before step {number}, the loss is {results[0][0]:.6f}")
         given = [[*data[:2], *result[1:]] for data, result in zip(given, results, strict=True)]
 
 

@@ -1,1 +1,1 @@
-"""Five programs that hang, or may hang: each is an example with one small mistake. Run one and read its report."""
+"""Five programs with one small mistake each, which hang or may hang. Run one of them and read its report."""

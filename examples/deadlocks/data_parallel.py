@@ -1,4 +1,4 @@
-"""A step that only some replicas synchronize: a replica whose batch is empty skips the all-reduce."""
+"""A training step in which a replica with an empty batch skips the all-reduce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loop driven by the infeed, on two replicas that sum their items; one of them gets an item less."""
+"""A loop on two replicas that sum the items of their infeeds; one replica gets fewer items than the other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def program() -> xb.Module:
 
 
 def main() -> str:
-    """The report of a run in which replica 1 gets only one of two items."""
+    """The report of a run in which replica 0 gets two items and replica 1 only one."""
     items = [(True, [1.0, 2.0]), (False, [10.0, 20.0])]
     try:
         xb.execute(program(), [[], []], infeed=[items, items[:1]])

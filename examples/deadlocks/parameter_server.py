@@ -1,4 +1,4 @@
-"""The parameter server that sends new weights to a worker before it receives the other worker's gradient."""
+"""A parameter server that sends new weights to one worker before it receives the other worker's gradient."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WEIGHTS = xb.f32[3]
 
 
 def server() -> xb.Module:
-    """Device 0: for each worker, gradient in, new weights out; worker 2 first."""
+    """Device 0: receive a gradient from each worker and send new weights to it, worker 2 first."""
     builder = xb.Builder("server")
     weights = xb.parameter(builder, number=0, shape=WEIGHTS, name="weights")
     token = xb.after_all(builder=builder)

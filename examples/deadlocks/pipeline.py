@@ -1,4 +1,4 @@
-"""The pipeline whose second stage takes the micro-batches in the opposite order; tokens fix both orders."""
+"""A pipeline whose second stage receives the micro-batches in the opposite order; tokens fix both orders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ring with its sends first in the schedule: every device waits for its neighbor to post a recv."""
+"""A ring whose schedule has the sends first, so every device waits for its neighbor to post a recv."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Real handwritten digits, learned by a small network on four replicas that synchronize by CrossReplicaSum."""
+"""A small network learns handwritten digits on four replicas, which sum their gradients by CrossReplicaSum."""

@@ -1,4 +1,4 @@
-"""The demo: train on four replicas, checked before it runs, and drawn; then swap two collectives and see it refused."""
+"""The demo: check, draw and run a training on four replicas, then swap two collectives and see the program refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ with wanted("demo"):
 
 
 def main() -> int:
-    """Run the demo; exit status 1 if the network learned too little."""
+    """Run the demo; the exit status is 1 if the network learned too little."""
     parser = argparse.ArgumentParser(prog="python -m examples.digits", description=main.__doc__)
     parser.add_argument("--replicas", type=int, default=4)
     parser.add_argument("--epochs", type=int, default=20)
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def describe(console: Console, module: xb.Module) -> None:
-    """What was built, and the verdict of the check."""
+    """Print the size of the program and the verdict of the check."""
     instructions = sum(len(computation.instructions) for computation in module.computations)
     verdict = xb.check(module)
     console.print(
@@ -46,7 +46,7 @@ def describe(console: Console, module: xb.Module) -> None:
 
 
 def learn(console: Console, replicas: int, epochs: int) -> float:
-    """Train and show the accuracy on held-back digits, epoch by epoch; returns the last."""
+    """Train, and print the accuracy on held-back digits after each epoch; returns the last accuracy."""
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     accuracy = 0.0
     with Bar(*columns, console=console) as bar:

@@ -12,7 +12,7 @@ from examples.digits.model import logits
 
 
 def gradients(parameters: Sequence[xb.Value], images: xb.Value, labels: xb.Value) -> tuple[xb.Value, list[xb.Value]]:
-    """This replica's share of the mean cross entropy of a batch, and its derivatives by the parameters."""
+    """This replica's share of the mean cross entropy of a batch, and its derivatives with respect to the parameters."""
     w2 = parameters[2]
     with xb.scope("forward"):
         hidden, scores = logits(parameters, images)

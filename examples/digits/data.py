@@ -20,7 +20,7 @@ class Digits(NamedTuple):
 
 
 def load(dtype: Any = np.float32) -> tuple[Digits, Digits]:
-    """The digits to train on and the digits held back, always the same."""
+    """The digits for training and the held-back digits, the same on every call."""
     with wanted("demo"):
         from sklearn.datasets import load_digits
 
@@ -32,7 +32,7 @@ def load(dtype: Any = np.float32) -> tuple[Digits, Digits]:
 
 
 def epoch(digits: Digits, replicas: int, seed: int) -> list[Digits]:
-    """For each replica its share of every batch of a shuffled pass: images [steps, share, 64], labels [.., .., 10]."""
+    """Each replica's share of every batch of a shuffled pass: images [steps, share, 64], labels [steps, share, 10]."""
     steps = len(digits.images) // BATCH
     order = np.random.default_rng(seed).permutation(len(digits.images))[: steps * BATCH]
 

@@ -45,7 +45,7 @@ def loss(*arguments: xb.Value) -> xb.Value:
 
 
 def gradients(parameters: Sequence[xb.Value], images: xb.Value, labels: xb.Value) -> tuple[xb.Value, list[xb.Value]]:
-    """The loss and its derivatives by the parameters, from xb.value_and_grad."""
+    """The loss and its derivatives with respect to the parameters, from xb.value_and_grad."""
     given = [*parameters, images, labels]
     value, found = xb.call(given, xb.value_and_grad(loss, argnums=range(4))(*(each.shape for each in given)))
     return value, list(found)
@@ -68,7 +68,7 @@ def train_epoch(steps: int, share: int, dtype: xb.PrimitiveType = xb.f32) -> xb.
 
 
 def _step(state: xb.Value) -> list[xb.Value]:
-    """One batch: gradients are summed over the replicas, so that all take the same step."""
+    """Train on one batch: gradients are summed over the replicas, so all replicas take the same step."""
     count, *rest = state
     parameters, velocities, (images, labels, total) = rest[:4], rest[4:8], rest[8:]
     loss, found = gradients(parameters, _batch(images, count), _batch(labels, count))

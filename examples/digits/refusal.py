@@ -7,7 +7,7 @@ from examples.digits import by_hand, data, model
 
 
 def train_step(replicas: int) -> xb.Module:
-    """One step, without the loop around it: (parameters, images, labels) -> (parameters, loss)."""
+    """One step without the surrounding loop: (parameters, images, labels) -> (parameters, loss)."""
     share = data.BATCH // replicas
     shapes = [xb.f32[p.shape] for p in model.initial_parameters()]
 

@@ -1,4 +1,4 @@
-"""Training, one epoch at a time, on any number of replicas."""
+"""Training on any number of replicas, one epoch at a time."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""All pictures in the documentation, drawn by one command: `python -m examples.gallery`."""
+"""All pictures of the documentation; `python -m examples.gallery` draws them."""

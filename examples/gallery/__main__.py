@@ -1,4 +1,4 @@
-"""Redraw all pictures; look at the differences before you commit them."""
+"""Redraw all pictures; review the differences before you commit them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from examples.gallery.pictures import FOLDER, PICTURES, TEXTS
 
 
 def main() -> None:
-    os.chdir(FOLDER.parents[1])  # lines of the programs are told from here
+    os.chdir(FOLDER.parents[1])  # reports name lines of the programs relative to this folder
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, draw in PICTURES.items():
         (FOLDER / f"{name}.svg").write_text(draw(), encoding="utf-8")
     for file, text in TEXTS.items():
         (FOLDER / file).write_text(text(), encoding="utf-8")
     pages = write_pages()
-    print(f"{len(PICTURES) + len(TEXTS)} pictures in {FOLDER}, {pages} step pages beside it")
+    print(f"wrote {len(PICTURES) + len(TEXTS)} pictures to {FOLDER}, and {pages} step pages next to it")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Programs for the gallery's verdicts: programs that hang, and others."""
+"""Programs whose verdicts the gallery shows; most of them hang."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def both_wait_first() -> xb.Verdict:
 
 
 def ring_of_many() -> xb.Verdict:
-    """The same around a ring of 1,024 devices."""
+    """A ring of 1,024 devices, each of which waits for a value before it sends its own."""
     return xb.check(exchange(1024, "send recv done"))
 
 
@@ -76,7 +76,7 @@ def crossed_tokens() -> xb.Verdict:
 
 
 def unlike_shapes() -> xb.Verdict:
-    """A send and its recv that disagree on the shape: a structural error."""
+    """A send and a recv with different shapes: a structural error."""
     builder = xb.Builder("sender")
     token = xb.after_all(builder=builder)
     sent = xb.send(xb.parameter(builder, number=0, shape=xb.f32[8], name="x"), token, channel_id=1, name="send")

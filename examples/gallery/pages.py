@@ -41,12 +41,12 @@ def _ring() -> xb.Trace:
 
 
 def _run_until_stuck(program: xb.Module | xb.ModuleGroup) -> xb.Trace:
-    """A program that the check refuses, run until it is stuck."""
+    """Run a program that the check refuses until it is stuck."""
     return _run_on_normal_numbers(program, check=False)
 
 
 def _unsynchronized() -> xb.Trace:
-    """Replica 2 has no examples and finishes without the gradients' all-reduce."""
+    """Replica 2 has no examples and skips the all-reduce of the gradients."""
     weights, gradient = np.zeros(3, np.float32), np.ones(3, np.float32)
     given = [[weights, gradient, np.int32(examples)] for examples in (8, 8, 0, 8)]
     return xb.trace(data_parallel.program(), given, origins=True)
@@ -59,7 +59,7 @@ def _starve() -> xb.Trace:
 
 
 def _run_block() -> tuple[xb.Trace, xb.shard.Partitioned]:
-    """A transformer block, written for one device and partitioned, in a run of all four."""
+    """Run a transformer block that was written for one device, partitioned over four devices."""
     parts = xb.shard.partition(block.tensor())
     generator = np.random.default_rng(0)
     arrays = [generator.standard_normal(shape.dims).astype(np.float32) / 4 for shape in block.SHAPES.values()]

@@ -18,7 +18,7 @@ def example() -> xb.Module:
 
 
 def loop() -> xb.Module:
-    """Ten steps; in each, all replicas take the mean of their values."""
+    """Ten steps, in each of which all replicas take the mean of their values."""
     builder = xb.Builder("loop")
     x = xb.parameter(builder, number=0, shape=xb.f32[8], name="x")
 
@@ -46,12 +46,12 @@ def attention() -> xb.Module:
 
 
 def attention_grad() -> xb.Module:
-    """Its gradient, at a different size."""
+    """The gradient of attention, at a different size."""
     return xb.parse_hlo((CORPUS / "attention_grad_0.hlo").read_text())
 
 
 def tower(layers: int = 24) -> xb.Module:
-    """A deep network and its gradients, every layer in its own scope: large enough to be folded."""
+    """A deep network and its gradients, with a scope for every layer: a picture large enough to be folded."""
     builder = xb.Builder("tower")
     x = xb.parameter(builder, number=0, shape=xb.f32[32, 64], name="x")
     weights = [xb.parameter(builder, number=1 + n, shape=xb.f32[64, 64], name=f"w{n}") for n in range(layers)]

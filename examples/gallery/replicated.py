@@ -21,7 +21,7 @@ def step(x: xb.Value, y: xb.Value) -> tuple[xb.Value, tpu.Operation]:
 
 
 def program() -> tpu.TpuProgram:
-    """The step on four replicas, two rows for each."""
+    """The step on four replicas with two rows each."""
     tpu.reset_variables()
     return tpu.batch_parallel.program(step, [xb.f32[2 * SHARDS, 3], xb.f32[2 * SHARDS, 1]], num_shards=SHARDS)
 
@@ -33,5 +33,5 @@ def uneven(x: xb.Value) -> xb.Value:
 
 
 def refused() -> xb.Verdict:
-    """Its verdict."""
+    """The verdict on the uneven sum."""
     return tpu.replicate.program(uneven, [[1.0]] * SHARDS).verdict

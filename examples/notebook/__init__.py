@@ -1,1 +1,1 @@
-"""A notebook: building, a refusal, a run, a picture, and the step page."""
+"""A notebook that builds a program, shows a refusal, runs and draws the program, and opens the step page."""

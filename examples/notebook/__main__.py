@@ -22,7 +22,7 @@ _PLACES = re.compile(r"[\w./~-]*ipykernel_\d+/\d+\.py")
 
 
 def notebook(text: str) -> NotebookNode:
-    """The cells of a file in percent format, not yet run."""
+    """The cells of a file in percent format, without outputs."""
     cells = []
     for number, part in enumerate(text.split("# %%")[1:]):
         head, _, body = part.partition("\n")
@@ -39,7 +39,7 @@ def notebook(text: str) -> NotebookNode:
 
 
 def executed(book: NotebookNode) -> NotebookNode:
-    """The notebook with outputs; raises what a cell raises."""
+    """The notebook with outputs; raises the exception of a cell that fails."""
     NotebookClient(book, timeout=120, kernel_name="python3").execute(cwd=str(HERE.parents[1]))
     for cell in book.cells:
         cell.get("metadata", {}).pop("execution", None)

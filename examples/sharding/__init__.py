@@ -1,1 +1,1 @@
-"""A transformer block written for one device, under four shardings: what each sends, stores and computes, and why."""
+"""A transformer block for one device under four shardings: what each sharding sends, stores and computes, and why."""

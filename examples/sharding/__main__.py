@@ -31,7 +31,7 @@ class Sharded:
 
     @property
     def bytes_by_axis(self) -> Counter[str]:
-        """What a device sends over each axis."""
+        """The bytes that a device sends over each axis."""
         found = Counter[str]()
         for each in self.parts.communications:
             found[",".join(dict.fromkeys(axis.name for axis in each.axes))] += each.bytes
@@ -39,7 +39,7 @@ class Sharded:
 
 
 def main() -> int:
-    """Print the tables and reasons, and draw; exit status 1 if a partition differs from the one-device program."""
+    """Print tables and reasons, and draw pictures; exit status 1 if a partition differs from the one-device program."""
     parser = argparse.ArgumentParser(prog="python -m examples.sharding", description=main.__doc__)
     parser.add_argument("--pictures", type=Path, default=Path("sharding_pictures"))
     options = parser.parse_args()
@@ -60,14 +60,14 @@ def main() -> int:
 
 
 def sharded(program: ModuleType, name: str) -> Sharded:
-    """A program of this example under the sharding of this name."""
+    """A program of this example under the named sharding."""
     made = getattr(program, name)
     parts = xb.shard.partition(made())
     return Sharded(name, made.__doc__ or "", parts, xb.timeline(parts.module, MACHINE))
 
 
 def table(found: list[Sharded]) -> Iterator[str]:
-    """A column for each sharding, a row for each cost of a device."""
+    """The table with a column for each sharding and a row for each cost per device."""
     axes = sorted({axis for each in found for axis in each.bytes_by_axis})
     yield _row("of a device", [each.name for each in found])
     yield _row("collectives", [len(each.parts.communications) for each in found])
@@ -83,7 +83,7 @@ def _row(title: str, cells: list[Any]) -> str:
 
 
 def verified(given: Sharded) -> tuple[bool, str]:
-    """Whether the partitioned program equals the one-device program: by the check, by prime fields, and by a run."""
+    """Compare the partitioned program with the one-device program by the check, in prime fields, and in a run."""
     whole = given.parts.whole
     generator = np.random.default_rng(0)
     arrays = [generator.standard_normal(each.shape.dims).astype(np.float32) / 4 for each in whole.entry.parameters]

@@ -1,6 +1,6 @@
-"""A transformer block for one device, and four shardings of it, each of which annotates a few of its values.
+"""A transformer block for one device, and four shardings of the block, each of which annotates a few of its values.
 
-`xbuild shard examples/sharding/block.py:data --compare tensor sequence full` puts the four side by side.
+`xbuild shard examples/sharding/block.py:data --compare tensor sequence full` compares the four shardings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHAPES = {
 
 
 def normed(x: xb.Value) -> xb.Value:
-    """Every position divided by its root mean square."""
+    """Divide every position by its root mean square."""
     square = xb.reduce(x * x, 0.0, xb.add, (2,)) / float(WIDTH)
     return x * xb.broadcast_in_dim(xb.rsqrt(square + 1e-5), x.shape.dims, (0, 1))
 
@@ -39,13 +39,13 @@ def attention(x: xb.Value, query: xb.Value, key: xb.Value, value: xb.Value, out:
 
 
 def perceptron(x: xb.Value, up: xb.Value, down: xb.Value) -> xb.Value:
-    """Two products with a function in between, at each position separately."""
+    """Two products with a function between them, computed for each position separately."""
     hidden = xb.tanh(xb.dot_general(x, up, [2], [0], name="hidden"))
     return xb.dot_general(hidden, down, [2], [0], name="narrow")
 
 
 def result_of(x: xb.Value, *weights: xb.Value) -> xb.Value:
-    """The block, from its input and its weights."""
+    """The result of the block, from its input and its weights."""
     middle = xb.add(x, attention(normed(x), *weights[:4]), name="middle")
     return xb.add(middle, perceptron(normed(middle), *weights[4:]), name="result")
 
@@ -75,13 +75,13 @@ def sequence() -> xb.Module:
 
 
 def full() -> xb.Module:
-    """Fully sharded: the examples are sharded, and so are the weights, which are gathered where they are used."""
+    """Fully sharded: the examples and the weights are sharded, and each weight is gathered before its use."""
     mesh = xb.Mesh(data=4)
     weights = dict.fromkeys([*SHAPES][1:], later(mesh, "data"))
     return xb.shard.annotated(xb.shard.annotated(block(), {"x": xb.P("data")}, mesh=mesh), weights)
 
 
 def later(mesh: xb.Mesh, axis: str) -> xb.shard.Sharding:
-    """The first dimension sharded along an axis, at a priority that lets the shardings of examples propagate first."""
+    """Shard the first dimension along an axis, with a priority that lets the shardings of examples propagate first."""
     first = xb.shard.by_spec(mesh, xb.P(axis)).dim(0)
     return xb.shard.Sharding(mesh, (xb.shard.DimSharding(first.axes, priority=1),))

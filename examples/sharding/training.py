@@ -1,6 +1,6 @@
-"""A step of training of the block for one device: new weights from examples, under the same four shardings.
+"""A training step of the block for one device: it computes new weights from examples, under the same four shardings.
 
-`xbuild shard examples/sharding/training.py:data --compare tensor sequence full` puts the four side by side.
+`xbuild shard examples/sharding/training.py:data --compare tensor sequence full` compares the four shardings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def loss(*values: xb.Value) -> xb.Value:
 
 
 def step() -> xb.Module:
-    """New weights for one device."""
+    """The new weights, computed on one device."""
     shapes = {**SHAPES, "wanted": SHAPES["x"]}
     gradient = xb.grad(xb.computation(*shapes.values())(loss), [*range(1, len(SHAPES))])
     builder = xb.Builder("step")
@@ -47,7 +47,7 @@ def sequence() -> xb.Module:
 
 
 def full() -> xb.Module:
-    """Fully sharded: the examples are sharded, and so are the weights, which propagate after the examples."""
+    """Fully sharded: the examples and the weights are sharded; the shardings of weights propagate last."""
     mesh = xb.Mesh(data=4)
     module = xb.shard.annotated(step(), {"x": xb.P("data"), "wanted": xb.P("data")}, mesh=mesh)
     return xb.shard.annotated(module, dict.fromkeys(WEIGHTS, later(mesh, "data")))

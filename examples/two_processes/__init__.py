@@ -1,1 +1,1 @@
-"""One program on two processes, as on two machines: each feeds its own devices, and collectives connect them."""
+"""One program in two processes, as on two machines: each process feeds its devices, and collectives connect them."""

@@ -32,7 +32,7 @@ def run() -> dict[int, list[float]]:
     address = f"127.0.0.1:{free_port()}"
     command = [sys.executable, "-m", "examples.two_processes.worker", address]
     variables = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    variables.pop("XLA_FLAGS", None)  # the workers say how many devices each has
+    variables.pop("XLA_FLAGS", None)  # each worker sets its own number of devices
     workers = [
         subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, env=variables, text=True)
         for number in range(PROCESSES)
@@ -46,7 +46,7 @@ def run() -> dict[int, list[float]]:
                 raise SystemExit(f"a worker has not come to an end within {SECONDS} seconds") from None
             if worker.returncode:
                 raise SystemExit(f"a worker ended with status {worker.returncode}")
-            last = told.splitlines()[-1]  # what joins the processes prints on stdout, too
+            last = told.splitlines()[-1]  # the library that joins the processes prints to stdout, too
             results |= {int(replica): row for replica, row in json.loads(last).items()}
     finally:
         for worker in workers:

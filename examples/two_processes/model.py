@@ -1,4 +1,4 @@
-"""The program: a step of linear regression, whose gradient is summed over the replicas of all processes."""
+"""The program: a step of linear regression whose gradient is summed over the replicas of all processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROWS, FEATURES = 8, 3
 
 
 def program() -> xb.Module:
-    """New weights, from the weights and each replica's own rows."""
+    """The program that computes new weights from the weights and each replica's own rows."""
 
     @xb.computation(xb.f32[FEATURES], xb.f32[ROWS, FEATURES], xb.f32[ROWS])
     def step(weights: xb.Value, rows: xb.Value, wanted: xb.Value) -> xb.Value:
@@ -26,7 +26,7 @@ def program() -> xb.Module:
 
 
 def inputs() -> dict[int, list[Any]]:
-    """For each replica the weights and its own rows, from a seed that every process has."""
+    """The weights and the own rows of each replica, drawn from a seed that every process has."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((REPLICAS, ROWS, FEATURES), np.float32)
     wanted = rows @ np.float32([1.0, -2.0, 3.0])

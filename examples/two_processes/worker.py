@@ -1,4 +1,4 @@
-"""One process: it joins the others, runs the program with its devices' arguments and prints the results."""
+"""One process, which joins the other, runs the program with the arguments of its devices and prints the results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def main(address: str, process: int) -> dict[int, list[float]]:
         address,
         num_processes=PROCESSES,
         process_id=process,
-        coordinator_bind_address=address,  # else all addresses
+        coordinator_bind_address=address,  # otherwise the service binds all addresses
     )
     mine = {replica: row for replica, row in inputs().items() if replica // DEVICES_EACH == process}
     try:
