@@ -69,11 +69,11 @@ def evaluate(
 ) -> Any:
     """Run a computation on one device. Return an array, a NumPy scalar for rank 0, or a tuple of these.
 
-    `arguments` has one item for each parameter: an array of its shape and element type, Python numbers and nested
-    lists, which are converted to the element type, or a tuple for a tuple parameter. Arrays of NumPy's default types
-    for Python numbers are also converted: float64 is rounded to a float type, complex128 to a complex type, and int64
-    becomes any type that can hold all its numbers. Arrays of other types, and numbers that the conversion would change,
-    are refused.
+    `arguments` has one item for each parameter. An item is an array of the parameter's shape and element type, or
+    Python numbers and nested lists, which are converted to the element type. The item for a tuple parameter is a tuple.
+    Arrays of NumPy's default types for Python numbers are also converted: float64 is rounded to a float type,
+    complex128 to a complex type, and int64 becomes any type that can hold all its numbers. Arrays of other types, and
+    numbers that the conversion would change, are refused.
 
     `seed` is an integer from which random numbers are drawn. With `sequential`, every fold combines one element after
     the other, in order. `observer` is called with the step, device, instruction and value of each instruction. `limits`
@@ -158,16 +158,16 @@ def execute(
     complete before their recvs are posted. `seed` is the seed from which each device draws its own random numbers. With
     `sequential`, every fold combines one element after the other, in order. `observer` is called with the step, device,
     instruction and value of each instruction. `limits` sets limits on the trips of loops, seconds and bytes (`Limits`).
-    `check=False` skips the check for deadlock before the run: the program is then refused only if it names devices that
-    do not exist, and runs in recorded order until it ends or no device can continue.
+    `check=False` skips the check for deadlock before the run. The program is then refused only if it names devices that
+    do not exist. It runs in recorded order until it ends or no device can continue.
 
     `denormals` is "flush", as on XLA:CPU, or "keep", as in IEEE 754. With "flush", arithmetic reads denormal operands
-    as zeros of their sign and returns such zeros for denormal results; ops that only move elements keep denormals.
+    as zeros of the same sign, and returns such zeros for denormal results. Ops that only move elements keep denormals.
     Denormal numbers of f16 and smaller types are kept in both modes, because these types are computed in f32. The
     user's functions (custom calls, observers, infeeds) run in the mode of the calling thread.
 
-    Each op rounds its result. XLA:CPU has one exception, and so does xbuild: if one operand of a sum or difference of
-    f32 or f64 arrays is a product, and the sum is only compared for a reduction, the product is not rounded
+    Each op rounds its result. There is one exception, as on XLA:CPU. If a sum or difference of f32 or f64 arrays has
+    one product as an operand and is only compared for a reduction, this product is not rounded
     (`interpreter/compiler/facts.py`).
 
     `strict` checks every value without changing the results. If there are findings, StrictFailure is raised at the end,

@@ -217,7 +217,7 @@ def softmax(operand: Value, axis: Axis = -1, *, name: str | None = None) -> Valu
 
     The largest element is subtracted before the exponentials. Floats narrower than f32 are computed in f32 and rounded
     once.
-    Raises: element_type_unsupported if the element type is not a float; dimension_out_of_range; non_positive if there
+    Raises: dimension_out_of_range; element_type_unsupported if the element type is not a float; non_positive if there
     are no elements.
 
     >>> import xbuild as xb
@@ -280,7 +280,7 @@ def one_hot(
     """Return for each integer a vector of `num_classes` elements, with 1 at its index and 0 elsewhere.
 
     The vectors lie along a new dimension at position `axis`. An integer outside 0..num_classes-1 gives only zeros.
-    Raises: element_type_unsupported if the element type is not an integer; dimension_out_of_range or negative_size.
+    Raises: dimension_out_of_range or negative_size; element_type_unsupported if the element type is not an integer.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.s32[2])(lambda i: xb.one_hot(i, 3))([2, 0])

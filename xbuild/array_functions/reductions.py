@@ -208,7 +208,8 @@ def amax(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
 
     `x.max()` does the same; xb.max compares two operands.
     `axis` and `keepdims` are those of xb.sum.
-    Raises: non_positive if there are no elements; element_type_unsupported for complex numbers; the errors of xb.sum.
+    Raises: non_positive if there are no elements; element_type_unsupported for complex numbers; also the errors of
+    xb.sum.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2, 2])(lambda x: x.max(axis=0))([[1.0, 5.0], [3.0, 2.0]])
@@ -274,9 +275,9 @@ def _truths(operand: Value) -> Value:
 def argmax(operand: Value, axis: int | None = None, *, keepdims: bool = False, name: str | None = None) -> Value:
     """Return the index of the largest element along `axis` (default: in the flattened operand), as s32.
 
-    Of several equal elements, the first counts. If the operand has a NaN, the result is the index of the first NaN.
-    Raises: non_positive if there are no elements; element_type_unsupported for complex numbers; not_array or
-    dimension_out_of_range.
+    The first of several equal elements counts. If the operand has a NaN, the result is the index of the first NaN.
+    Raises: not_array or dimension_out_of_range; non_positive if there are no elements; element_type_unsupported for
+    complex numbers.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2, 3])(lambda x: xb.argmax(x, axis=1))([[1.0, 5.0, 2.0], [7.0, 0.0, 7.0]])
@@ -291,7 +292,7 @@ def argmax(operand: Value, axis: int | None = None, *, keepdims: bool = False, n
 def argmin(operand: Value, axis: int | None = None, *, keepdims: bool = False, name: str | None = None) -> Value:
     """Return the index of the smallest element along `axis` (default: in the flattened operand), as s32.
 
-    Of several equal elements, the first counts. If the operand has a NaN, the result is the index of the first NaN.
+    The first of several equal elements counts. If the operand has a NaN, the result is the index of the first NaN.
     Raises: the errors of xb.argmax.
 
     >>> import xbuild as xb
@@ -363,7 +364,7 @@ def var(operand: Value, axis: Axis = None, *, ddof: int = 0, keepdims: bool = Fa
 
     The sum is divided by the number of elements minus `ddof`. Element types, `axis` and `keepdims` are those of
     xb.mean.
-    Raises: element_type_unsupported for complex numbers; the errors of xb.sum.
+    Raises: element_type_unsupported for complex numbers; also the errors of xb.sum.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[4])(xb.var)([1.0, 2.0, 3.0, 4.0])

@@ -299,7 +299,7 @@ class Replication:
         """Return the groups of devices that hold equal values of an instruction, or of one leaf of its tuple.
 
         `leaf` is a path into the tuple, as XLA's ShapeIndex. If it leads to a tuple, all leaves of this tuple are
-        compared. Each device that runs the program is in one group. A value may be given by name (`body/add.3` if
+        compared. Each device that runs the program belongs to one group. A value may be given by name (`body/add.3` if
         several have the name `add.3`). Raises KeyError for an instruction that is not in the program, or whose value no
         device holds by itself (such as one that a reduction applies), and IndexError for a leaf that does not exist.
 
@@ -424,7 +424,7 @@ def replication(
     """Return which devices hold equal values in every run, for each leaf of each value of a program.
 
     Equal values are constants, results that one op computes from equal values, and results that a collective returns to
-    members of one group, or to groups with equal operands. Values that follow from device ids only are evaluated and
+    members of one group, or to groups with equal operands. Values that depend only on device ids are evaluated and
     compared. Inside a loop or a branch, only devices that execute the instruction equally often are compared. Each
     module of a group is analysed separately.
 

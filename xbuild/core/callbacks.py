@@ -38,7 +38,7 @@ def custom_call_target(name: str) -> Callable[[Function], Function]:
 
     The function gets the operands as read-only arrays: a rank-0 array as a NumPy scalar, a tuple as a tuple, and a
     token as None. If it has a parameter `backend_config`, it also gets this string of the call. It returns an array, or
-    a tuple if the declared shape is a tuple; Python numbers and lists take the declared element type. To be called
+    a tuple if the declared shape is a tuple. Python numbers and lists take the declared element type. To be called
     again later, return `xb.PENDING`. If the run has a limit of seconds, the function runs in a separate thread, which
     is abandoned at the limit. Raises TypeError if the name is not a string or the decorated object is not callable.
 

@@ -147,7 +147,7 @@ class InstructionDraft(Immutable):
 
 @frozen(eq=False, repr=False)
 class Instruction(InstructionDraft):
-    """One op at one place of a program. Instructions are compared by identity.
+    """One op at one place of a program. Two instructions are equal only if they are the same object.
 
     `segments` has the size of each operand list of the op in the flat tuple `operands`, or is None if every list is one
     value. `annotations` (sharding, frontend_attributes, metadata, backend_config) have no effect here, but are printed.
@@ -248,7 +248,7 @@ class Computation(Showable, Immutable):
     def reachable(self, known: Container[Computation] = ()) -> tuple[Computation, ...]:
         """Return this computation and all that it calls, directly or indirectly.
 
-        Callees come first, and each computation is returned once; those in `known` are left out.
+        Callees come first, and each computation occurs once. Computations in `known` are left out.
         """
         return self._reached(known) if known else self._all_reached
 

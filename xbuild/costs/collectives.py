@@ -195,7 +195,7 @@ class CollectiveCost:
 
     @property
     def link_bytes(self) -> int:
-        """Bytes over the busiest link in one execution, by the first algorithm. A transfer counts at its send."""
+        """The bytes over the busiest link in one execution, by the first algorithm. A transfer counts at its send."""
         return 0 if self._is_recv else self.algorithms[0].link_bytes
 
     @property
@@ -204,7 +204,7 @@ class CollectiveCost:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes over all links of all groups in one execution, by the first algorithm."""
+        """The bytes over all links of all groups in one execution, by the first algorithm."""
         return 0 if self._is_recv else self.algorithms[0].total_bytes * self.num_groups
 
     @property

@@ -79,8 +79,8 @@ class Curve:
 class Memory:
     """The bytes that one device holds during a run.
 
-    `arguments` are live during the complete run; `outputs` and `temporaries` are live from the instruction that
-    computes them to the last one that reads them. `outputs` and `arguments` are the bytes of all results and
+    `arguments` are live during the complete run. `outputs` and `temporaries` are live from the instruction that
+    computes them to the last instruction that reads them. `outputs` and `arguments` are the bytes of all results and
     parameters. `aliased` is the part of the results that uses the memory of an argument. `temporaries` is the maximum
     that all other arrays take together at one position. `constants` is the size of the literals, which are part of the
     program and do not count in the peak. `alive` lists the arrays that make up `peak`, the largest first, at

@@ -37,7 +37,7 @@ By: TypeAlias = Literal["scope", "op", "axis"]
 class CostRow:
     """An instruction of a computation, which each of `devices` devices executes `times` times.
 
-    `work` and `bytes` count one execution; flops, transcendentals and the other numbers count all executions of one
+    `work` and `bytes` count one execution. flops, transcendentals and the other numbers count all executions of one
     device. `is_known` is False inside a loop with an unknown trip count, which counts as one trip.
     """
 
@@ -59,7 +59,8 @@ class CostRow:
 
     @property
     def axis(self) -> str:
-        """The mesh axes of the collective; `pairs` for a transfer between pairs; empty for work of one device."""
+        """The mesh axes of the collective, `pairs` for a transfer between pairs, or empty for work of one device.
+        """
         return (self.collective.axes or "pairs") if self.collective else ""
 
     @property

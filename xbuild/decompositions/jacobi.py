@@ -123,7 +123,7 @@ def eigh(
     sweeps.
     Shapes: takes floats or complex numbers [..., n, n]. v has the same shape; w is real [..., n], ascending with
     `sort_eigenvalues`. Floats narrower than f32 are computed in f32 and rounded once.
-    Accuracy: a v equals v diag(w) within 16 n eps of the largest element of a; the columns of v are orthonormal within
+    Accuracy: a v equals v diag(w) within 16 n eps of the largest element of a. The columns of v are orthonormal within
     the same bound.
     Raises: not_array, rank_too_small, element_type_unsupported, dimension_mismatch or invalid_attribute.
 
@@ -238,15 +238,15 @@ def svd(
 ) -> Value:
     """Return the tuple (u, d, v) with a = u diag(d) v^H.
 
-    d descends and is not negative; u and v have orthonormal columns.
-    Sweeps rotate the columns until the cosine of the angle between any two is at most `epsilon` (default: that of the
-    element type times the square root of the number of rows), or until `max_iter` sweeps are done. u is the q of the
-    rotated matrix's QR decomposition.
+    The elements of d descend and are not negative. The columns of u and v are orthonormal. Sweeps rotate the columns
+    until the cosine of the angle between any two is at most `epsilon` (default: that of the element type times the
+    square root of the number of rows), or until `max_iter` sweeps are done. u is the q of the rotated matrix's QR
+    decomposition.
     Shapes: takes floats or complex numbers [..., m, n]. u is [..., m, m], d is real [..., k] with k = min(m, n), and v
     is [..., n, n]; without `full_matrices`, u is [..., m, k] and v is [..., n, k]. Floats narrower than f32 are
     computed in f32 and rounded once.
-    Accuracy: u diag(d) v^H equals a within 16 (m + n) eps of the largest element of a; the columns are orthonormal
-    within the same bound.
+    Accuracy: u diag(d) v^H equals a within 16 (m + n) eps of the largest element of a. The columns of u and v are
+    orthonormal within the same bound.
     Raises: not_array, rank_too_small, element_type_unsupported, dimension_mismatch or invalid_attribute.
 
     >>> import xbuild as xb

@@ -112,13 +112,13 @@ def _eliminate_below(a: Value, j: Value) -> Value:
 
 @dressed
 def qr(a: Value, full_matrices: bool = True, *, name: str | None = None) -> Value:
-    """Return the tuple (q, r) with a = q r; the columns of q are orthonormal, and r is upper triangular.
+    """Return the tuple (q, r) with a = q r, where q has orthonormal columns and r is upper triangular.
 
     Formula: min(m, n) Householder reflections, as in LAPACK's geqrf; elements of r's diagonal may be negative.
     Shapes: takes floats or complex numbers [..., m, n]. q is [..., m, m] and r is [..., m, n]; without `full_matrices`,
     they are [..., m, k] and [..., k, n] with k = min(m, n). Floats narrower than f32 are computed in f32 and rounded
     once.
-    Accuracy: q r equals a within 8 (m + n) eps of the largest element of a; the columns of q are orthonormal within the
+    Accuracy: q r equals a within 8 (m + n) eps of the largest element of a. The columns of q are orthonormal within the
     same bound.
     Raises: not_array, rank_too_small or element_type_unsupported; dimension_mismatch for dynamic dimensions.
 
@@ -135,7 +135,7 @@ def qr(a: Value, full_matrices: bool = True, *, name: str | None = None) -> Valu
 
 @dressed
 def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
-    """Return the tuple (packed, taus): r is the upper triangle, and the reflections are below it and in taus.
+    """Return the tuple (packed, taus): r in the upper triangle of packed, and the reflections below it and in taus.
 
     The format is that of LAPACK's geqrf.
     Reflection j is I - taus[j] v v^H; v is zero above row j, 1 in row j, and column j of `packed` below it.
@@ -160,7 +160,7 @@ def product_of_elementary_householder_reflectors(a: Value, taus: Value, *, name:
     Shapes: takes floats or complex numbers, a [..., m, n] with m >= n and taus [..., k] with k <= n. Returns [..., m,
     n].
     Accuracy: that of xb.qr.
-    Raises: the errors of xb.qr; element_type_mismatch; dimension_mismatch for other extents.
+    Raises: the errors of xb.qr; also element_type_mismatch, or dimension_mismatch if the extents do not fit.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 1])

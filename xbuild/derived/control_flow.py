@@ -58,8 +58,8 @@ def while_(
     """Apply `body` to the state while `condition` of it is true.
 
     The arguments are in HLO's order; XlaBuilder's While takes init last. `init` may be a tuple or list of values,
-    numbers (of their own type: s32, f32 or NumPy's) and tuples; it becomes one tuple value. The functions get the state
-    as one value, which can be unpacked: `i, total = state`. They may return a tuple.
+    numbers (of their own type: s32, f32 or NumPy's) and tuples, which becomes one tuple value. The functions get the
+    state as one value, which can be unpacked: `i, total = state`. They may return a tuple.
     Raises: arity_mismatch or signature_mismatch.
 
     >>> import xbuild as xb
@@ -94,10 +94,10 @@ def conditional(
 ) -> Value:
     """Return the result of one branch on its own operand. The call has two forms.
 
-    conditional(branch_index, branch_operands, branch_computations): an s32[] selects a branch by number (the last one
-    if out of range); a pred[] selects the first branch if it is true. XlaBuilder's form is conditional(pred,
-    true_operand, true_computation, false_operand, false_computation). An operand may be a tuple or list, which becomes
-    one tuple value.
+    The first form is conditional(branch_index, branch_operands, branch_computations). An s32[] selects a branch by
+    number (the last one if out of range). A pred[] selects the first branch if it is true. XlaBuilder's form is
+    conditional(pred, true_operand, true_computation, false_operand, false_computation). An operand may be a tuple or
+    list, which becomes one tuple value.
     Raises: non_scalar, element_type_unsupported, arity_mismatch or signature_mismatch.
 
     >>> import xbuild as xb

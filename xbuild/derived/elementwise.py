@@ -156,7 +156,7 @@ _DOCUMENTATION = """{sentence}
     as well. Records a reshape and a broadcast where necessary, then the op. A Python number or list takes the element
     type of the other operand; an array keeps its own.
     Raises: rank_mismatch, dimension_mismatch, dimension_out_of_range, bad_order, duplicate_dimension,
-    attribute_length_mismatch, invalid_attribute or element_type_mismatch; the errors of xb.ops.{name}.
+    attribute_length_mismatch, invalid_attribute or element_type_mismatch; also the errors of xb.ops.{name}.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("b")
@@ -300,7 +300,7 @@ def floor_divide(lhs: Operand, rhs: Operand, *, name: str | None = None) -> Valu
     Operands broadcast like those of xb.add.
     Division by zero returns -2 for signed integers (-1 if lhs is zero), the largest unsigned integer, or an infinity or
     NaN for floats.
-    Raises: element_type_unsupported for complex numbers and pred; the errors of xb.add.
+    Raises: element_type_unsupported for complex numbers and pred; also the errors of xb.add.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.s32[3])

@@ -22,7 +22,7 @@ __all__ = ["constant", "iota", "is_constant"]
 def constant(builder: Builder, literal: Any, dtype: PrimitiveType | None = None, *, name: str | None = None) -> Value:
     """Return a constant from a Python number, a (nested) list or an array; `dtype` selects a different element type.
 
-    Shapes: Python's int, float, complex and bool become s32, f32, c64 and pred; an array keeps its dtype.
+    Shapes: Python's int, float, complex and bool become s32, f32, c64 and pred. An array keeps its dtype.
     Raises: element_type_mismatch if the type cannot hold a number; invalid_operand (BuildError) if the literal is not a
     number.
 

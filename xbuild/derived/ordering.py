@@ -103,8 +103,8 @@ def approx_top_k(
     operand. The result is exact, whatever `recall_target` allows. Without `aggregate_to_topk` it has as many elements
     as xb.approx_top_k_reduction_output_size returns, padded with the init values (one, or a list) if the operand has
     fewer. `xb.approx_top_k_fallback` is another name.
-    Raises: dimension_out_of_range; index_out_of_range if top_k is larger than the extent; the errors of xb.sort and
-    xb.pad.
+    Raises: dimension_out_of_range; index_out_of_range if top_k is larger than the extent; also the errors of xb.sort
+    and xb.pad.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[4], xb.s32[4])

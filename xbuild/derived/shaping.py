@@ -44,9 +44,9 @@ _dimensions, _broadcast_dimensions = reader("dimensions", Dims), reader("broadca
 def broadcast(
     operand: Value, sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, name: str | None = None
 ) -> Value:
-    """Without `dimensions`: repeat the operand along new leading dimensions of these sizes, as in XlaBuilder.
+    """Repeat the operand along new leading dimensions of these sizes, as in XlaBuilder.
 
-    With `dimensions`: record HLO's broadcast, like `xb.ops.broadcast`; the sizes are those of the result.
+    With `dimensions`, record HLO's broadcast, like `xb.ops.broadcast`. The sizes are then the extents of the result.
     Raises: the errors of xb.ops.broadcast.
 
     >>> import xbuild as xb

@@ -179,7 +179,7 @@ def slice_in_dim(
 ) -> Value:
     """Slice one dimension, and keep all elements of the other dimensions.
 
-    Raises: dimension_out_of_range; the errors of xb.ops.slice.
+    Raises: dimension_out_of_range; also the errors of xb.ops.slice.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10, 8])
@@ -244,10 +244,10 @@ def index(value: Value, index: Any, *, name: str | None = None) -> Value:
     """Return `value[index]`: an element of a tuple, or NumPy's basic indexing of an array.
 
     Each dimension takes an int (negative ints count from the end), a slice of ints with a positive step, or a scalar
-    integer value, which is shifted to lie inside like an index of dynamic_slice. An int or a scalar value removes its
+    integer value. A scalar value is clamped like a start index of dynamic_slice. An int or a scalar value removes its
     dimension. `...` covers all other dimensions, and None adds a dimension of extent 1. One dimension may have a list,
-    array or value of integers that selects its elements; negative numbers count from the end, but those of a value are
-    clamped. Records the necessary slice, dynamic_slice, gather and reshape, or get_tuple_element.
+    array or value of integers that selects its elements. Negative numbers of a list or array count from the end; those
+    of a value are clamped. Records the necessary slice, dynamic_slice, gather and reshape, or get_tuple_element.
     Raises: index_out_of_range; non_positive if a step is not positive; rank_mismatch if there are too many indices;
     invalid_attribute for any other invalid index.
 

@@ -166,7 +166,7 @@ def recv_sync(
 ) -> Value:
     """Wait for the value of a channel, and return it. Records recv and recv_done.
 
-    Raises: no_builder (BuildError) if neither builder nor token is given; the errors of xb.ops.recv.
+    Raises: no_builder (BuildError) if neither builder nor token is given; also the errors of xb.ops.recv.
 
     >>> import xbuild as xb
     >>> xb.recv_sync(xb.f32[4], 1, [(0, 1)], builder=xb.Builder("b")).shape

@@ -15,7 +15,7 @@ __all__ = ["add_dependency", "after_all", "create_token", "get_tuple_element", "
 def tuple_(*elements: Any, builder: Builder | None = None, name: str | None = None) -> Value:
     """Return the arguments, or the elements of a single list, as one tuple.
 
-    Lists inside the list become tuples; numbers and arrays become constants of their own type.
+    Lists inside the list become tuples. Numbers and arrays become constants of their own type.
     Raises: no_builder (BuildError) if no argument is a value and `builder` is missing.
 
     >>> import xbuild as xb

@@ -41,7 +41,8 @@ def reduce_window(
 
     Takes one operand or a list; init values that are numbers take their operand's element type. `padding` is "VALID"
     (no padding), "SAME" (ceil(extent / stride) positions), or (low, high) for each dimension; strides are 1 by default.
-    Raises: invalid_attribute; otherwise the errors of xb.ops.reduce_window.
+    Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the errors of
+    xb.ops.reduce_window.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 4])
@@ -76,7 +77,8 @@ def select_and_scatter(
     """Combine each value of `source`, by `scatter`, into the element that `select` prefers in its window.
 
     Numbers and arrays take the operand's element type. `padding` and strides are those of reduce_window.
-    Raises: invalid_attribute; otherwise the errors of xb.ops.select_and_scatter.
+    Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the errors of
+    xb.ops.select_and_scatter.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[4], xb.f32[2])
@@ -108,7 +110,8 @@ def conv(
     """Convolve an input (batch, feature, spatial...) with a kernel (output feature, input feature, spatial...).
 
     `padding` is "VALID" (no padding), "SAME" (ceil(extent / stride) positions), or (low, high) for each dimension.
-    Raises: invalid_attribute; otherwise the errors of xb.ops.convolution.
+    Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the errors of
+    xb.ops.convolution.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f32[8, 3, 32, 32])
@@ -152,7 +155,8 @@ def conv_with_general_padding(
 
     `dimension_numbers` are letters and digits such as "b01f_01io->b01f". The default is "bf01_oi01->bf01", with a digit
     for each spatial dimension. By default, dilations are 1 and nothing is reversed.
-    Raises: invalid_attribute; otherwise the errors of xb.ops.convolution.
+    Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the errors of
+    xb.ops.convolution.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f32[8, 32, 3])

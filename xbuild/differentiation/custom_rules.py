@@ -21,7 +21,7 @@ def custom_vjp(target: str) -> Callable[[Rule], Rule]:
 
     When a derivative is built, xbuild calls rule(ct, result, *operands) with values of the program being recorded. The
     rule returns a tuple with a cotangent of each operand's shape, or None for zeros. If the call has one operand, the
-    rule may return the cotangent itself. A later rule for the same target replaces an earlier one.
+    rule may return the cotangent itself. A later rule for the same target replaces an earlier rule.
     Raises, when a derivative is built: not_differentiable if the rule returns a different number of cotangents, or if
     their shapes differ from those of the operands.
 

@@ -343,8 +343,8 @@ def vjp(program: Any, *, checkpoint: bool | Container[str] = False, max_trips: i
 
     A Computation returns a Computation. Its parameters are the original ones, followed by one cotangent for each float
     or complex leaf of the result. Its result is the tuple of the cotangents of all float and complex leaves of the
-    parameters, in order. A Module returns a module with such an entry and the same replicas and partitions; a
-    ModuleGroup returns a group of such modules; a function returns a function of shapes, as xb.computation takes them.
+    parameters, in order. A Module returns a module with such an entry and the same replicas and partitions, and a
+    ModuleGroup returns a group of such modules. A function returns a function of shapes, as xb.computation takes them.
     Cotangents of complex values are plain transposes, without conjugation. On several devices, the loss is the sum of
     the losses of all devices. Cotangents of sent values travel back on new channels, and the new program is checked.
     `checkpoint` is True, or the names of loops, calls and conditionals whose values the backward pass recomputes

@@ -139,8 +139,8 @@ def repaired(verdict: Verdict) -> Module | ModuleGroup:
 
     A program whose schedule deadlocks gets the order of the repair. A program without a schedule gets the order that
     the check found; if tokens or control edges force a deadlock, instructions of the cycle first get separate tokens.
-    No value changes. Raises ValueError if no order fixes the program, or if nothing needs a repair because every order
-    or the given schedule runs.
+    Values do not change. Raises ValueError if no order fixes the program, or if nothing needs a repair because every
+    order or the given schedule runs.
 
     >>> import xbuild as xb
     >>> pairs = "frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,0}}}"

@@ -26,11 +26,11 @@ def dot(
     """Sum products over the contracted pairs of dimensions, separately for each index of the batch dimensions.
 
     Formula: result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n], where m and n are the free dimensions.
-    Shapes: takes arrays of any rank; paired dimensions have the same extent. The result has the batch dimensions, then
+    Shapes: takes arrays of any rank. Paired dimensions have the same extent. The result has the batch dimensions, then
     the free dimensions of lhs, then those of rhs.
-    Types: both operands have the same type; or both are floats, and the result has the wider type; or both are
-    integers, and preferred_element_type is the type of the result. Floats narrower than 32 bits are summed in f32 and
-    rounded once. Integers wrap. For pred, the sum is "or" and the product is "and". A sum without terms is 0.
+    Types: both operands have the same type, or both are floats and the result has the wider type, or both are integers
+    and the result has the type preferred_element_type. Floats narrower than 32 bits are summed in f32 and rounded once.
+    Integers wrap. For pred, the sum is "or" and the product is "and". A sum without terms is 0.
     Raises: not_array, element_type_mismatch, attribute_length_mismatch, dimension_out_of_range, duplicate_dimension,
     dimension_mismatch, invalid_attribute or overflow.
 

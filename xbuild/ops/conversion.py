@@ -17,10 +17,10 @@ def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
 
     To a float, round to the nearest number, ties to even. To an integer, round a float towards zero and clamp it to the
     range of the type (NaN becomes 0), or keep the low bits of an integer. To pred, return whether the element is not 0.
-    From complex to real, keep the real part. NaNs have the bits that XLA:CPU gives them: quiet NaNs to and from f16;
-    0x7f in f8e5m2 (0x7e or 0xfe from f32 and f64); a NaN without a sign from the fnuz types; -0 in the types without
-    NaN.
-    Shapes: takes an array of any shape; the result has its extents.
+    From complex to real, keep the real part. NaNs have the bits that XLA:CPU gives them. Conversions to and from f16
+    return quiet NaNs. The NaN of f8e5m2 is 0x7f (from f32 and f64, 0x7e or 0xfe). The fnuz types convert to a NaN
+    without a sign, and a NaN becomes -0 in the types without NaN.
+    Shapes: takes an array of any shape. The result has the same extents.
     Raises: not_array.
 
     >>> import xbuild as xb
@@ -40,7 +40,7 @@ def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value
 
     Shapes: types of the same width keep the extents. A narrower type adds a minor dimension for the parts of each
     element. For a wider type, the minor dimension must have exactly as many elements as one result element needs, and
-    is removed. Complex types can be read only as complex types. A pred is a byte of 8 bits, 0 or 1; when read from
+    is removed. Complex types can be read only as complex types. A pred is a byte of 8 bits, 0 or 1. When read from
     bits, it is false if the byte is 0 and true (1) otherwise.
     Raises: not_array, element_type_unsupported, rank_too_small or dimension_mismatch.
 
@@ -59,7 +59,7 @@ def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value
 def bitcast(operand: Value, *, shape: Shape) -> Value:
     """Read the bytes of the operand, in the order of its layout, as a different shape in the order of the new layout.
 
-    Shapes: takes an array of any shape; `shape` has the same number of bytes. Types narrower than 8 bits take one byte
+    Shapes: takes an array of any shape. `shape` has the same number of bytes. Types narrower than 8 bits take one byte
     per element. A shape without a layout is laid out row by row. No other HLO op depends on a layout.
     Raises: not_array; element_count_mismatch if the number of bytes differs; dimension_mismatch if a dynamic dimension
     changes.
@@ -84,7 +84,7 @@ def reduce_precision(operand: Value, *, exponent_bits: int, mantissa_bits: int) 
     Rounds to the nearest number, ties to even. Numbers that are too large become infinite; numbers smaller than the
     smallest normal number of the format become zero and keep their sign. A NaN is kept, but becomes infinity if the
     format has no mantissa bits (compiled XLA:CPU keeps it).
-    Shapes: takes a float array of any shape; the result has the same shape.
+    Shapes: takes a float array of any shape. The result has the same shape.
     Raises: not_array or element_type_unsupported; invalid_attribute if exponent_bits is below 1 or mantissa_bits is
     negative.
 
@@ -106,8 +106,8 @@ def stochastic_convert(operand: Value, random: Value, *, new_element_type: Primi
     An element is rounded away from zero if random / 2^bits is below its fraction.
     Shapes: takes a float array, and an array of random bits with the same extents and as many bits per element (u32 for
     f32). The result type is a float type, or an integer type, to whose range the result is clamped.
-    Raises: not_array or element_type_unsupported; element_type_mismatch if the widths differ; rank_mismatch or
-    dimension_mismatch.
+    Raises: not_array, element_type_unsupported, rank_mismatch or dimension_mismatch; element_type_mismatch if the
+    widths differ.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3], xb.u32[3])

@@ -72,9 +72,8 @@ def fft(operand: Value, *, fft_type: Literal["FFT", "IFFT", "RFFT", "IRFFT"], ff
 
     Formula: FFT computes y[k] = sum over j of x[j] exp(-2 pi i j k / n); IFFT has the opposite sign and divides by n.
     RFFT takes real rows and returns the first n/2 + 1 numbers of each row; IRFFT is its inverse.
-    Shapes: FFT and IFFT take c64 or c128. RFFT takes f32 or f64 and returns c64 or c128; IRFFT does the opposite.
-    fft_length has 1 to 3 entries, the extents of the transformed dimensions; for RFFT and IRFFT, those of the real
-    array.
+    Shapes: FFT and IFFT take c64 or c128. RFFT takes f32 or f64 and returns c64 or c128; IRFFT does the opposite. The 1
+    to 3 entries of fft_length are the extents of the transformed dimensions, for RFFT and IRFFT in the real array.
     Raises: not_array, invalid_attribute, negative_size, rank_too_small, element_type_unsupported or dimension_mismatch.
 
     >>> import xbuild as xb

@@ -38,9 +38,9 @@ def sort(operands: Values, *, to_apply: Region, dimension: int, is_stable: bool 
 def topk(operand: Value, *, k: int, largest: bool = True) -> Value:
     """Return the `k` largest (or smallest) elements of each row (the last dimension) in order, and their indices.
 
-    Floats are in their total order: NaN is the greatest, -0 is below 0, and a negative NaN is the least. Among equal
+    Floats are in their total order: NaN is the greatest, a negative NaN is the least, and -0 is below 0. Among equal
     elements, the first in the row comes first.
-    Shapes: takes pred, integers or floats of rank 1 or higher; k is at most the last extent. Returns (T[..., k],
+    Shapes: takes pred, integers or floats of rank 1 or higher. k is at most the last extent. Returns (T[..., k],
     s32[..., k]).
     Raises: not_array, rank_too_small, element_type_unsupported, negative_size or index_out_of_range.
 

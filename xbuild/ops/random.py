@@ -44,8 +44,8 @@ def rng_bit_generator(
     """Return the next state and random bits, as a pure function of the state. The bits equal those of XLA:CPU.
 
     ThreeFry is 2x32 with 20 rounds, and Philox, the default, is 4x32 with 10 rounds. A type narrower than 32 bits gets
-    the lowest bits of a separate 32-bit word for each element. The bits have the unsigned type as wide as the type of
-    `shape`, as XLA infers: u32 for f32 and s32; xb.bitcast_convert reads them as the type of `shape`.
+    the lowest bits of a separate 32-bit word for each element. The bits have the unsigned type that is as wide as the
+    type of `shape`, as XLA infers: u32 for f32 and s32. To read them as the type of `shape`, use xb.bitcast_convert.
     Shapes: the state is u64[2] (key and counter); for Philox it may also be u64[3] (key and a counter of 128 bits).
     u32[4] and u32[6] hold the same states as halves. Returns the tuple of the state and an array with the extents of
     shape in the unsigned type.
@@ -67,7 +67,7 @@ def rng_bit_generator(
 def rng_get_and_update_state(builder: Builder, *, delta: int, shape: Shape) -> Value:
     """Return the device's random state of 128 bits, low word first, then advance it by `delta`.
 
-    The state starts at XLA:CPU's constant; its high word contains `seed=` of the run and the number of the device.
+    The state starts at XLA:CPU's constant. Its high word contains `seed=` of the run and the number of the device.
     Shapes: the result is u64[2].
     Raises: element_type_unsupported or dimension_mismatch.
 

@@ -16,7 +16,7 @@ def broadcast(operand: Value, *, sizes: Dims, dimensions: Dims) -> Value:
 
     `sizes` are the extents of the result.
     Formula: result[..., j_dimensions[i], ...] = operand[..., j_i, ...].
-    Shapes: takes an array of any shape; sizes[dimensions[i]] is the operand's extent i. Unsorted `dimensions` transpose
+    Shapes: takes an array of any shape. sizes[dimensions[i]] is the operand's extent i. Unsorted `dimensions` transpose
     the operand.
     Raises: not_array, attribute_length_mismatch, dimension_out_of_range, duplicate_dimension, dimension_mismatch,
     negative_size or overflow.
@@ -38,7 +38,7 @@ def broadcast(operand: Value, *, sizes: Dims, dimensions: Dims) -> Value:
 def reshape(operand: Value, *, new_sizes: Dims) -> Value:
     """Give the elements, in the same order (the last dimension varies fastest), different dimensions.
 
-    Shapes: takes an array of any shape; the product of new_sizes is the operand's element count. If a dimension is
+    Shapes: takes an array of any shape. The product of new_sizes is the operand's element count. If a dimension is
     dynamic, the dimension that it becomes is dynamic too (the major one if it is split).
     Raises: not_array, negative_size or element_count_mismatch; dimension_mismatch if a dynamic dimension is lost.
 
@@ -60,7 +60,7 @@ def reshape(operand: Value, *, new_sizes: Dims) -> Value:
 def transpose(operand: Value, *, permutation: Dims) -> Value:
     """Reorder the dimensions: dimension i of the result is dimension permutation[i] of the operand.
 
-    Shapes: takes an array of any shape; `permutation` names each of its dimensions once.
+    Shapes: takes an array of any shape. `permutation` names each dimension once.
     Raises: not_array or not_permutation.
 
     >>> import xbuild as xb
@@ -77,7 +77,7 @@ def transpose(operand: Value, *, permutation: Dims) -> Value:
 def reverse(operand: Value, *, dimensions: Dims) -> Value:
     """Reverse the elements along each of `dimensions`: index i of extent n becomes n - 1 - i.
 
-    Shapes: takes an array of any shape; the result has the same shape.
+    Shapes: takes an array of any shape. The result has the same shape.
     Raises: not_array, dimension_out_of_range or duplicate_dimension.
 
     >>> import xbuild as xb
@@ -139,7 +139,7 @@ def get_dimension_size(operand: Value, *, dimension: int) -> Value:
     """Return the number of elements along `dimension`, as s32[].
 
     For a dynamic dimension, it is the actual size, not the bound.
-    Shapes: takes an array of any shape; the bound is at most 2^31 - 1.
+    Shapes: takes an array of any shape. The bound of the dimension is at most 2^31 - 1.
     Raises: not_array, dimension_out_of_range or overflow.
 
     >>> import xbuild as xb
@@ -184,7 +184,7 @@ def dynamic_reshape(
 
     The extent of dimension i is its bound or, if dims_are_dynamic[i], dim_sizes[i], from 0 to the bound. Elements that
     do not fit into the result are dropped; positions without an element are zero.
-    Shapes: takes an array of any shape and an s32[] for each dimension of the result; the product of the bounds is the
+    Shapes: takes an array of any shape and an s32[] for each dimension of the result. The product of the bounds is the
     operand's element count.
     Raises: not_array, attribute_length_mismatch, arity_mismatch, non_scalar, element_type_mismatch, negative_size,
     overflow or element_count_mismatch.

@@ -64,7 +64,7 @@ def dynamic_update_slice(operand: Value, update: Value, start_indices: Values) -
     """Replace the elements from `start_indices` on with `update`, shifted to lie inside the operand.
 
     Formula: start[d] = clamp(0, start[d], extent[d] - update extent[d]).
-    Shapes: takes two arrays of the same rank and element type; no extent of the update is larger than the operand's.
+    Shapes: takes two arrays of the same rank and element type. No extent of the update is larger than the operand's.
     The starts are those of dynamic_slice.
     Raises: not_array, rank_mismatch, element_type_mismatch, index_out_of_range, arity_mismatch, non_scalar,
     dimension_mismatch or element_type_unsupported.

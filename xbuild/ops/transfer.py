@@ -29,7 +29,7 @@ def send(
 
     Shapes: takes an array or a tuple of arrays, of shape T, and a token. Returns the context (T, u32[], token[]), which
     only send_done can use.
-    Pairs: each pair is (source device, target device); a device that is not a source sends nothing. Omit the pairs in a
+    Pairs: each pair is (source device, target device). A device that is not a source sends nothing. Omit the pairs in a
     module group: the peer is the device whose program has the recv.
     Raises: token_expected or not_array; non_positive if the channel is not positive; invalid_group if the pairs are
     invalid.
@@ -74,7 +74,7 @@ def recv(
     """Post a buffer for the value that a send transfers on this channel, without waiting.
 
     Shapes: takes a token and returns the context (shape, u32[], token[]), which only recv_done can use.
-    Pairs: each pair is (source device, target device); a device that is not a target gets zeros.
+    Pairs: each pair is (source device, target device). A device that is not a target gets zeros.
     Raises: token_expected or not_array; non_positive if the channel is not positive; invalid_group if the pairs are
     invalid.
 
@@ -112,7 +112,7 @@ def infeed(token: Value, *, shape: AnyShape, infeed_config: str = "") -> Value:
 
     Shapes: takes a token and returns (shape, token[]). An empty tuple shape reads nothing. Infeeds run in their
     recorded order.
-    Raises: token_expected; not_array for nested tuples.
+    Raises: token_expected; not_array if a tuple contains a tuple.
 
     >>> import xbuild as xb
     >>> xb.infeed(xb.after_all(builder=xb.Builder("b")), shape=xb.f32[4]).shape
@@ -127,7 +127,7 @@ def infeed(token: Value, *, shape: AnyShape, infeed_config: str = "") -> Value:
 def outfeed(operand: Value, token: Value, *, outfeed_shape: AnyShape, outfeed_config: str = "") -> Value:
     """Append the operand, as one item, to this device's outfeed.
 
-    Shapes: takes an array or a tuple of arrays, and a token; returns token[].
+    Shapes: takes an array or a tuple of arrays, and a token. Returns token[].
     Raises: token_expected; signature_mismatch if outfeed_shape differs from the operand's shape.
 
     >>> import xbuild as xb
@@ -169,8 +169,8 @@ def custom_call(
 ) -> Value:
     """Call the function that xb.custom_call_target registered for a target, and return its result on the operands.
 
-    Shapes: takes operands of any shape and returns the declared shape; a run stops if the function returns a different
-    one. A call with a side effect runs, in its recorded order, even if nothing uses its result. The function gets
+    Shapes: takes operands of any shape and returns the declared shape. A run stops if the function returns a different
+    shape. A call with a side effect runs, in its recorded order, even if nothing uses its result. The function gets
     `backend_config`. Layouts, aliasing, schedule and the remaining attributes are for the compiler: xbuild keeps and
     prints them.
     Raises: attribute_length_mismatch; signature_mismatch if the layout constraints differ from the operands' shapes;

@@ -60,7 +60,7 @@ def after_all(tokens: Values) -> Value:
 def opt_barrier(operand: Value) -> Value:
     """Return the operand unchanged; a compiler must not move instructions across this op.
 
-    Shapes: takes a value of any shape; the result has the same shape.
+    Shapes: takes a value of any shape. The result has the same shape.
     Raises: no errors of its own.
 
     >>> import xbuild as xb
@@ -76,7 +76,7 @@ def opt_barrier(operand: Value) -> Value:
 def domain(operand: Value, *, kind: str = "sharding", entry: str, exit: str) -> Value:
     """Return the operand unchanged, at the boundary of two metadata domains, whose text is kept.
 
-    Shapes: takes a value of any shape; the result has the same shape.
+    Shapes: takes a value of any shape. The result has the same shape.
     Raises: no errors of its own.
 
     >>> import xbuild as xb
@@ -95,7 +95,7 @@ def domain(operand: Value, *, kind: str = "sharding", entry: str, exit: str) -> 
 def add_dependency(operand: Value, token: Value) -> Value:
     """Return the operand unchanged, once everything before `token` is done.
 
-    Shapes: takes a value of any shape and a token; the result has the shape of the value.
+    Shapes: takes a value of any shape and a token. The result has the shape of the value.
     Raises: token_expected.
 
     >>> import xbuild as xb

@@ -18,7 +18,7 @@ def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, wi
 
     Formula: the window at position p covers base elements p[d] * stride[d] + k[d] * window_dilation[d] for k[d] <
     size[d]. The base is the operand with base_dilation[d] - 1 holes between neighbours and with padding (negative
-    padding crops). Holes and padding do not count; a window that covers nothing else returns the init value. Elements
+    padding crops). Holes and padding do not count. A window that covers nothing else returns the init value. Elements
     may be combined in any order.
     Shapes: takes N arrays of the same extents and N scalars. `window` has an entry for each dimension, or is HLO's text
     such as "size=3x3 stride=2x2 pad=1_1x1_1". Extent d of the result is the number of positions, (padded - window span)
@@ -80,13 +80,13 @@ def convolution(
     """Slide the kernel rhs over the input lhs, and sum the products at each position. The kernel is not mirrored.
 
     Formula: result[b, o, p] = sum over i, k of lhs[b, i, p * stride + k * window_dilation] * rhs[o, i, k]. The input
-    has zeros in the holes of base_dilation and in the padding; negative padding crops. window_reversal mirrors k. With
+    has zeros in the holes of base_dilation and in the padding. Negative padding crops. window_reversal mirrors k. With
     feature_group_count=G, input and output features are split into G parts, and part g of the input produces part g of
     the output. With batch_group_count=G, the batch is split into G parts, and part g produces part g of the output
     features.
     Shapes: takes two arrays of the same rank n + 2. `dimension_numbers` names the dimensions of input, kernel and
-    output in letters such as "b01f_01io->b01f"; `window` has an entry for each spatial dimension, of the kernel's size.
-    Types: the rules of dot apply: floats narrower than 32 bits are summed in f32 and rounded once; integers wrap.
+    output in letters such as "b01f_01io->b01f". `window` has an entry of the kernel's size for each spatial dimension.
+    Types: the rules of dot apply. Floats narrower than 32 bits are summed in f32 and rounded once. Integers wrap.
     Raises: not_array, element_type_mismatch, rank_mismatch, rank_too_small, dimension_out_of_range, overflow,
     duplicate_dimension, attribute_length_mismatch, non_positive, dimension_mismatch, divisibility or invalid_attribute.
 

@@ -28,7 +28,7 @@ class Mesh:
     """Devices in a grid of named axes. Devices are numbered row by row, and the last axis varies fastest.
 
     A device is a partition, or a replica if a program has only one partition. Axes are given by keyword, as a mapping
-    from name to size, or as a list of sizes; the axes of a list are called "0", "1" and so on. `device_ids` states a
+    from name to size, or as a list of sizes. The axes of a list are called "0", "1" and so on. `device_ids` states a
     different order of the devices, row by row. Meshes with the same names, sizes and devices in the same order are
     equal.
     Raises: invalid_attribute if there is no axis, a name is not an identifier, device ids do not permute 0..n-1, or the

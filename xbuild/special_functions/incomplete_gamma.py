@@ -26,7 +26,7 @@ def igamma(a: Value, x: Value) -> Value:
 
     Formula: the integral of t^(a - 1) exp(-t) from 0 to x, divided by gamma(a). It is computed by a power series for x
     < a, otherwise by a continued fraction or a second series, or by Temme's expansion if a >= 100 is near x.
-    Shapes: takes floats of any shape and returns this shape; a scalar fits any shape. Floats narrower than f32 are
+    Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
     Accuracy: 16 + 4 |log P| ulp for f32 and f64. a <= 0, x < 0 and NaN give NaN; x = 0 gives 0, x = inf gives 1, and a
     = inf gives 0.
@@ -47,7 +47,7 @@ def igammac(a: Value, x: Value) -> Value:
     """Return the regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x).
 
     It has full precision where Q is small.
-    Shapes: takes floats of any shape and returns this shape; a scalar fits any shape. Floats narrower than f32 are
+    Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
     Accuracy: 16 + 4 |log Q| ulp for f32 and f64. a <= 0, x < 0 and NaN give NaN; x = 0 gives 1, x = inf gives 0, and a
     = inf gives 1.

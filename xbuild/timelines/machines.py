@@ -109,7 +109,7 @@ class Machine:
     `flops` is one number for all types, or a number for each type that the vendor states. `memory_bandwidth` and
     `memory` are in bytes. `links` is one Link for all axes, or a mapping from axis names to Links, with "" for all
     other axes. Machines made of nodes have `node` devices in each node, `links` inside a node, and `network` between
-    nodes, where each device has its own port. Raises invalid_attribute if a number is not above 0, or a name is not an
+    nodes, where each device has its own port. Raises invalid_attribute if a number is not positive, or a name is not an
     element type.
 
     >>> Machine(flops={"bf16": 2e14, "s8": 4e14}, memory_bandwidth=8e11).peak("f16")

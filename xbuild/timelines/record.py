@@ -187,8 +187,9 @@ class Share:
 class Timeline:
     """The timeline of a program on a machine. str() returns a report.
 
-    `seconds` is when the last device ends. `classes` has the times of devices that do the same work, and `cost` has the
-    cost of each instruction. All times are a model for bounds and rankings, not a prediction of milliseconds.
+    `seconds` is the time when the last device ends. `classes` has the times of devices that do the same work, and
+    `cost` has the cost of each instruction. All times are a model for bounds and rankings, not a prediction of
+    milliseconds.
     """
 
     cost: Cost

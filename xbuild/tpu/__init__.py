@@ -1,4 +1,4 @@
-"""Replicated programs in the style of tf.compat.v1.tpu: the names and arguments of TensorFlow's module, on arrays."""
+"""Replicated programs with the names and arguments of TensorFlow's tf.compat.v1.tpu, for arrays of xbuild."""
 
 from ..core.identifiers import public_names as _public_names
 from . import raw_ops as raw_ops

@@ -182,7 +182,7 @@ class Trace:
 
     A value is an array, a scalar, a tuple of these, or a Summary of a large array. With `origins=True`, `origins` has a
     table for each operand of an event, with a row for each element of the result. The row contains the numbers of the
-    operand elements from which the element was computed, and -1 in unused entries; `across` has such tables for values
+    operand elements from which the element was computed, and -1 in unused entries. `across` has such tables for values
     from other devices. `findings` are the findings of a strict run, each with its `event`. `left_out` says what was not
     kept. `stop` is the report of a run that stopped before its end. `verdict` is the verdict of the check before the
     run.

@@ -173,9 +173,9 @@ def shard_map(
     `in_specs` and `out_specs` have a P for each argument and for each result, nested like them, or one P for all. In
     the function, use the collectives of `xb.mesh`, which take axis names. Call the result with shapes of global arrays
     to get a program, or with global arrays to run it. A result must be invarying along every axis that its out_spec
-    does not mention. `casts` says which casts are implicit: "all"; only those of the "operands" of ops, as in JAX, so
-    that loop-carried values and the results of branches must agree; or "none". `devices` are "partitions" or
-    "replicas".
+    does not mention. `casts` is "all" if all casts are implicit, or "none". With "operands", only those of the operands
+    of ops are implicit, as in JAX: loop-carried values and the results of branches must agree. `devices` says whether
+    the devices of the mesh are "partitions" or "replicas".
 
     A call raises divisibility if an axis does not divide a dimension; unbound_axis; rank_mismatch;
     out_spec_not_replicated if a result may vary along an axis that its spec does not mention; state_mismatch if the

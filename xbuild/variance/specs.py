@@ -29,7 +29,7 @@ def _entries(given: Iterable[Any]) -> tuple[Entry, ...]:
 
 @frozen(init=False, repr=False)
 class P:
-    """For each dimension of an array, the mesh axis or axes that split it, or None.
+    """The mesh axis or axes that split each dimension of an array, or None.
 
     Dimensions that are not listed are not split.
 

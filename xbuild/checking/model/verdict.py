@@ -194,6 +194,7 @@ class Verdict(Showable):
         >>> import xbuild as xb
         >>> xb.check(xb.computation(xb.f32[2])(lambda x: x + x)).raise_if_refused()
         """
+        __tracebackhide__ = True
         if self.refused:
             raise Refused(self)
 

@@ -473,9 +473,9 @@ def parse_stablehlo(
     ops of stablehlo, func and chlo. Bytes may be MLIR bytecode or the output of `jax.export`; jaxlib converts them to
     text. Regions become computations, and outer values that they use become elements of a state. Instructions have the
     names of MLIR values (`%total` becomes `total`, `%3` of an add becomes `add.3`). Reports name the user's lines if
-    the text has locations, otherwise lines of the text. Shardings become annotations. Errors call the text `file`.
-    `replicas` and `partitions` override the counts that the module states. `shapes` gives sizes of unknown dimensions,
-    by JAX's names ("b") or by argument and dimension ("arg0.1").
+    the text has locations, otherwise lines of the text. Shardings become annotations. Error messages call the text by
+    the name `file`. `replicas` and `partitions` override the counts that the module states. `shapes` gives sizes of
+    unknown dimensions, by JAX's names ("b") or by argument and dimension ("arg0.1").
 
     Raises HloParseError with up to twenty faults, each with its line, its column and what was expected.
 
