@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from interpreter import Finding as StrictFinding  # noqa: F401
     from interpreter import Limits as Limits
     from interpreter import Recorder as Recorder
-    from interpreter import Refused as Refused
     from interpreter import Report as Report
     from interpreter import Stopped as Stopped
     from interpreter import StrictFailure as StrictFailure
@@ -30,9 +29,11 @@ if TYPE_CHECKING:
     from . import guard as guard
     from . import mesh as mesh
     from . import shard as shard
+    from . import testing as testing
     from . import tpu as tpu
     from .checking import Finding as Finding
     from .checking import Repair as Repair
+    from .checking import Refused as Refused
     from .checking import Replication as Replication
     from .checking import ScheduleError as ScheduleError
     from .checking import Verdict as Verdict
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from .text.reader import parse_hlo_modules as parse_hlo_modules
     from .text.scanner import HloParseError as HloParseError
     from .text.scanner import TextFault as TextFault
+    from .testing import checked as checked
     from .timelines import Link as Link
     from .timelines import Machine as Machine
     from .timelines import Timeline as Timeline

@@ -1,0 +1,93 @@
+"""Full rematerializations: found where XLA's partitioner warns of one, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import xbuild as xb
+from xbuild.testing import ContractError
+
+HEAD = """HloModule step, num_partitions=4
+
+ENTRY main {
+  x = f32[4,8] parameter(0)
+  g = f32[16,8] all-gather(x), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}, use_global_device_ids=true
+  t = f32[8,16] transpose(g), dimensions={1,0}
+  id = u32[] partition-id()
+  two = u32[] constant(2)
+  start = u32[] multiply(id, two)
+  zero = u32[] constant(0)
+"""
+SLICE = "ROOT s = f32[2,16] dynamic-slice(t, start, zero), dynamic_slice_sizes={2,16}"
+
+# What follows the gather, and the bytes that are rematerialized.
+CASES = {
+    "split again": ([SLICE], 512),
+    "used by another op": (["u = f32[8,16] exponential(t)", SLICE.replace("(t,", "(u,")], None),
+    "returned as well": (
+        [SLICE.removeprefix("ROOT "), "ROOT r = (f32[2,16], f32[16,8]) tuple(s, g)"],
+        None,
+    ),
+    "sliced alike on all devices": ([SLICE.replace("start,", "zero,")], None),
+    "split by half": (
+        ["h = f16[8,16] convert(t)", SLICE.replace("f32", "f16").replace("(t,", "(h,")],
+        512,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_only_an_array_that_is_gathered_to_be_split_counts(case: str) -> None:
+    lines, size = CASES[case]
+    text = HEAD + "".join(f"  {line}\n" for line in lines) + "}\n"
+    if size is None:
+        xb.testing.assert_no_rematerialization(text)
+        return
+    with pytest.raises(
+        ContractError, match="1 array is gathered only to be split again\n  g: 512 B on each device, then"
+    ):
+        xb.testing.assert_no_rematerialization(text)
+    xb.testing.assert_no_rematerialization(text, at_least=size + 1)
+
+
+PROGRAM = """
+import itertools, json, os, sys, tempfile
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from xbuild.files.programs import program_in
+from xbuild.testing.rematerialization import find_rematerializations
+
+mesh = Mesh(np.array(jax.devices()).reshape(2, 2, 2), ("a", "b", "c"))
+specs = [P(("a", "b"), "c"), P(None, ("b", "a")), P("b"), P(("b", "a", "c")), P(None, ("a", "b", "c")), P("a", "b")]
+found = []
+for one, other in itertools.permutations(specs, 2):
+    source, target = NamedSharding(mesh, one), NamedSharding(mesh, other)
+    step = jax.jit(lambda x: jnp.tanh(x).T * 3, in_shardings=source, out_shardings=target)
+    lowered = step.lower(jax.ShapeDtypeStruct((64, 64), jnp.float32))
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            compiled = lowered.compile()
+        finally:
+            os.dup2(kept, 2)
+        file.seek(0)
+        warnings = file.read().count(b"Involuntary full rematerialization")
+    found.append([str(one), str(other), warnings, len(find_rematerializations(program_in(compiled)))])
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.oracle
+@pytest.mark.slow
+def test_what_xla_warns_of_is_found_and_nothing_else() -> None:
+    pytest.importorskip("jax")
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300, check=True)
+    rows = json.loads(done.stdout)
+    assert sum(bool(warned) for *_, warned, _ in rows) >= 4
+    assert [row for row in rows if bool(row[2]) != bool(row[3])] == []

@@ -1,0 +1,443 @@
+"""What a program communicates, and assertions on programs.
+
+Sections:
+
+    The program of a function and its arguments
+    What a program communicates
+    Assertions
+    checked: a decorator
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
+
+from attrs import frozen
+
+from shape_inference.escaping import in_line
+
+from ..checking import Verdict, check
+from ..core.graph import Computation, Instruction, Module, ModuleGroup, module_in
+from ..core.report_text import MOST_ROWS, join_words, more_text
+from ..costs import Cost, CostRow, cost
+from ..costs.report import columns, short
+from ..files.programs import program_in
+from ..properties.effects import base_of, wrapped_in
+from ..properties.mesh import Mesh
+from ..sharding.stated_shardings import mesh_of_shardings
+from .rematerialization import find_rematerializations
+
+Program: TypeAlias = Computation | Module | ModuleGroup
+
+
+class ContractError(AssertionError):
+    """A contract that does not hold; the text states both numbers and lists the instructions with their lines."""
+
+
+# ----------------------------------------------------------------------------
+# The program of a function and its arguments
+
+
+def program_of(target: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Program:
+    """The program that XLA compiles for a function of JAX and its arguments, or the program that a target is."""
+    if not (arguments or named):
+        program = module_in(program_in(target))
+        if isinstance(program, Computation | Module | ModuleGroup):
+            return program
+    if not callable(target):
+        kind = type(target).__name__
+        raise TypeError(
+            f"expected a function of JAX with its arguments, or a program without arguments, got {kind}"
+            + (f" and {len(arguments) + len(named)} arguments" if arguments or named else "")
+        )
+    from ..files.jax_functions import compiled_by_jax
+
+    return compiled_by_jax(target, arguments, named)
+
+
+# ----------------------------------------------------------------------------
+# What a program communicates
+
+Unit: TypeAlias = Literal["instructions", "arrays", "executions"]
+"""What a contract counts."""
+
+OPS = (
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "all_to_all",
+    "ragged_all_to_all",
+    "collective_permute",
+    "collective_broadcast",
+    "send",
+    "recv",
+)
+"""The ops that a contract can name; an asynchronous start counts as its op, and its done does not count."""
+
+_COMBINED = ("all_reduce", "all_gather", "reduce_scatter", "collective_permute", "collective_broadcast")
+
+Count: TypeAlias = int | range | Mapping[str, "int | range"]
+"""A number, a range of numbers such as `range(1, 3)`, or either for each mesh axis."""
+
+
+@frozen
+class Collective:
+    """A communicating instruction: `bytes` of one execution on a device, in `arrays` arrays, executed `times` times.
+
+    `axes` are the mesh axes along which its groups are; without any, `where` says which devices meet. `scope` is the
+    author's name for the place (`op_name`), `line` the Python line.
+    """
+
+    op: str
+    name: str
+    axes: tuple[str, ...]
+    where: str
+    arrays: int
+    bytes: int
+    times: int
+    is_async: bool
+    scope: str
+    line: str
+
+    def count(self, unit: Unit) -> int:
+        return {"instructions": 1, "arrays": self.arrays, "executions": self.times}[unit]
+
+
+@frozen
+class Collectives:
+    """The collectives and transfers of a program, callers before what they call.
+
+    >>> import xbuild as xb
+    >>> total = xb.computation(xb.f32[1024])(xb.cross_replica_sum)
+    >>> found = xb.testing.collectives(xb.Module("total", total, num_replicas=4))
+    >>> found.count("all_reduce"), found.bytes
+    (1, 4096)
+    >>> print([(each.op, each.where, each.bytes) for each in found])
+    [('all_reduce', 'axis a', 4096)]
+    """
+
+    items: tuple[Collective, ...]
+
+    def __iter__(self) -> Iterator[Collective]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def only(self, op: str | None = None, axis: str | None = None, scope: str | None = None) -> Collectives:
+        """Those of an op, along a mesh axis (alone or with others), or whose scope contains a text."""
+        return Collectives(
+            tuple(
+                each
+                for each in self.items
+                if (op is None or each.op == op)
+                and (axis is None or axis in each.axes)
+                and (scope is None or scope in each.scope)
+            )
+        )
+
+    def count(self, op: str | None = None, unit: Unit = "instructions") -> int:
+        """How many there are, of an op or of all."""
+        return sum(each.count(unit) for each in self.only(op))
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that each device has in them, over all executions; a transfer counts where it is sent."""
+        return sum(each.bytes * each.times for each in self.items if each.op != "recv")
+
+    def __str__(self) -> str:
+        return "\n".join(self.table())
+
+    def table(self) -> Iterator[str]:
+        """The lines of the report."""
+        if not self.items:
+            yield "no collectives"
+            return
+        heads = ("op", "along", "arrays", "bytes", "times", "instruction", "place")
+        rows = [
+            (
+                each.op.replace("_", "-") + (" (async)" if each.is_async else ""),
+                each.where,
+                str(each.arrays),
+                short(each.bytes, "B"),
+                str(each.times),
+                in_line(each.name),
+                in_line(each.line or each.scope),
+            )
+            for each in self.items[:MOST_ROWS]
+        ]
+        yield from (line.rstrip() for line in columns(heads, rows))
+        if len(self.items) > MOST_ROWS:
+            yield more_text(len(self.items) - MOST_ROWS, "str(xb.cost(...)) lists all", "collective")
+
+
+def collectives(target: Any, *args: Any, mesh: Mesh | None = None, **kwargs: Any) -> Collectives:
+    """List what a program communicates: synchronous and asynchronous forms alike, in loops and calls, too.
+
+    `target` is a function of JAX, compiled for `args` and `kwargs`, or a program. `mesh` names the axes; by default
+    they are those of the program's shardings, else they are inferred from the device groups.
+    Raises TypeError for anything else, missing_extra if a function is given and JAX is not installed, and what
+    `xb.cost` raises.
+
+    >>> import xbuild as xb
+    >>> total = xb.computation(xb.f32[8])(xb.cross_replica_sum)
+    >>> [each.op for each in xb.testing.collectives(xb.Module("total", total, num_replicas=2))]
+    ['all_reduce']
+
+    Source: StableHLO, Specification, Distribution.
+    """
+    return collectives_of(program_of(target, args, kwargs), mesh)
+
+
+def collectives_of(program: Program, mesh: Mesh | None) -> Collectives:
+    """The collectives of a program, by its cost."""
+    found = cost(program, mesh=mesh or _stated_mesh(program))
+    started = {wrapped_in(row.instruction) for row in found.rows if row.op == "async-start"}
+    return Collectives(tuple(_collective(row, row.instruction in started) for row in found.collectives))
+
+
+def _stated_mesh(program: Program) -> Mesh | None:
+    if not isinstance(program, Module):
+        return None
+    mesh = mesh_of_shardings(program)
+    return mesh if mesh is not None and mesh.num_devices == program.num_devices else None
+
+
+def _collective(row: CostRow, is_started: bool) -> Collective:
+    assert row.collective is not None
+    instruction, (kind, _, names) = row.instruction, row.axis.partition(" ")
+    return Collective(
+        op=base_of(instruction),
+        name=instruction.name,
+        axes=tuple(names.split(", ")) if kind in ("axis", "axes") else (),
+        where=row.axis,
+        arrays=_count_arrays(instruction),
+        bytes=row.collective.payload,
+        times=row.times,
+        is_async=is_started or instruction.opcode.endswith("_start"),
+        scope=row.scope,
+        line=str(instruction.source or ""),
+    )
+
+
+def _count_arrays(instruction: Instruction) -> int:
+    """How many arrays it moves: a combined collective moves several, and most parts of an all-to-all are one array."""
+    return len(instruction.operands) if base_of(instruction) in _COMBINED else 1
+
+
+# ----------------------------------------------------------------------------
+# Assertions
+
+
+def assert_no_deadlock(target: Any, *args: Any, **kwargs: Any) -> Verdict:
+    """Assert that a program cannot hang and is well formed, and return the verdict.
+
+    `depends` and `undecided` pass: data decides there, or the limits of the check. `target`, `args` and `kwargs` are as
+    in `collectives`. Raises ContractError with the report if the verdict is `deadlock` or `error`.
+
+    >>> import xbuild as xb
+    >>> total = xb.computation(xb.f32[8])(xb.cross_replica_sum)
+    >>> xb.testing.assert_no_deadlock(xb.Module("total", total, num_replicas=2)).kind
+    'ok'
+
+    Source: docs/checker.md.
+    """
+    __tracebackhide__ = True
+    verdict = check(program_of(target, args, kwargs))
+    if verdict.refused:
+        raise ContractError(str(verdict))
+    return verdict
+
+
+def assert_collectives(
+    target: Any,
+    *args: Any,
+    axis: str | None = None,
+    scope: str | None = None,
+    unit: Unit = "instructions",
+    others: int | None = None,
+    bytes_at_most: int | None = None,
+    mesh: Mesh | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    **counts: Count,
+) -> Collectives:
+    """Assert how many collectives a program has, and how many bytes they move; return those that were counted.
+
+    `counts` are numbers by op: `all_reduce=1, all_gather=0`, a range such as `range(1, 3)`, or numbers by mesh axis
+    such as `all_reduce={"data": 1, "model": 2}`. An op that is not named is not counted, unless `others=0` says how
+    many collectives of all other ops there are. `axis` counts only collectives along that mesh axis, and `scope` only
+    those whose `op_name` contains the text.
+
+    `unit` is what is counted: "instructions" (a start and its done count once), "arrays" (a combined all-reduce of
+    three arrays counts three times, as before it was combined), or "executions" (one in a loop counts once a trip).
+    `bytes_at_most` bounds the bytes of all counted executions on a device, which splitting and combining do not change.
+
+    `target` and `args` are as in `collectives`, and `kwargs` are keyword arguments of a function.
+    Raises ContractError if a number differs, TypeError for an unknown op or unit, and what `collectives` raises.
+
+    >>> import xbuild as xb
+    >>> total = xb.Module("total", xb.computation(xb.f32[8])(xb.cross_replica_sum), num_replicas=2)
+    >>> len(xb.testing.assert_collectives(total, all_reduce=1, others=0, bytes_at_most=32))
+    1
+    >>> xb.testing.assert_collectives(total, all_reduce=0)
+    Traceback (most recent call last):
+    xbuild.testing.contracts.ContractError: expected 0 all-reduce instructions, got 1
+      op          along   arrays  bytes  times  instruction  place
+      all-reduce  axis a  1       32 B   1      all-reduce...
+
+    Source: StableHLO, Specification, Distribution; XLA, all-reduce-combiner and async collective creation.
+    """
+    __tracebackhide__ = True
+    unknown = [name for name in counts if name not in OPS]
+    if unknown:
+        raise TypeError(f"assert_collectives: {unknown[0]!r} is not a collective; expected one of {', '.join(OPS)}")
+    if unit not in get_args(Unit):
+        raise TypeError(f"assert_collectives: unit={unit!r}; expected one of {', '.join(get_args(Unit))}")
+    found = collectives_of(program_of(target, args, kwargs or {}), mesh).only(axis=axis, scope=scope)
+    faults = [fault for op, count in counts.items() for fault in _count_faults(found.only(op), op, count, unit)]
+    rest = Collectives(tuple(each for each in found if each.op not in counts))
+    if others is not None and rest.count(unit=unit) != others:
+        faults.append(f"expected {others} {unit} of other collectives, got {rest.count(unit=unit)}")
+    if bytes_at_most is not None and found.bytes > bytes_at_most:
+        faults.append(f"expected at most {bytes_at_most:,} bytes in collectives, got {found.bytes:,}")
+    if faults:
+        raise ContractError("\n".join([join_words(faults), *found.table()]))
+    return found
+
+
+def _count_faults(found: Collectives, op: str, count: Count, unit: Unit) -> Iterator[str]:
+    """What is wrong with the number of collectives of one op, for each axis if numbers are given by axis."""
+    wanted = count if isinstance(count, Mapping) else {None: count}
+    for axis, number in wanted.items():
+        actual = found.only(axis=axis).count(unit=unit)
+        if actual not in number if isinstance(number, range) else actual != number:
+            expected = f"{number.start} to {number[-1]}" if isinstance(number, range) else str(number)
+            noun = f"{op.replace('_', '-')} {unit if expected != '1' else unit[:-1]}"
+            yield f"expected {expected} {noun}{f' along axis {axis}' if axis else ''}, got {actual}"
+
+
+def assert_memory(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:
+    """Assert that a device holds at most so many bytes at once, in the order of the instructions; return the cost.
+
+    The arguments, results, constants and temporaries of the program count, as in `xb.cost`; a compiler that reorders
+    may need less. `target`, `args` and `kwargs` are as in `collectives`.
+    Raises ContractError, which lists the largest arrays alive at the peak.
+
+    >>> import xbuild as xb
+    >>> twice = xb.computation(xb.f32[256])(lambda x: xb.exp(x) * 2.0)
+    >>> xb.testing.assert_memory(twice, at_most=4096).peak_memory
+    3072
+
+    Source: docs/cost.md.
+    """
+    __tracebackhide__ = True
+    found = cost(program_of(target, args, kwargs))
+    if found.peak_memory > at_most:
+        largest = sorted(found.memory.alive, key=lambda each: -each.bytes)[:MOST_ROWS]
+        rows = [(short(each.bytes, "B"), each.instruction.name, str(each.instruction.source or "")) for each in largest]
+        first = f"expected at most {at_most:,} bytes alive at once, got {found.peak_memory:,}"
+        raise ContractError("\n".join([first, *columns(("bytes", "alive at the peak", "place"), rows)]))
+    return found
+
+
+def assert_flops(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:
+    """Assert that a device computes at most so many FLOPs, counted as in `xb.cost`; return the cost.
+
+    `target`, `args` and `kwargs` are as in `collectives`.
+    Raises ContractError, which lists the ops with the most FLOPs.
+
+    >>> import xbuild as xb
+    >>> square = xb.computation(xb.f32[8, 8])(lambda x: xb.dot(x, x))
+    >>> xb.testing.assert_flops(square, at_most=1024).flops
+    1024
+
+    Source: XLA, xla/service/hlo_cost_analysis.cc.
+    """
+    __tracebackhide__ = True
+    found = cost(program_of(target, args, kwargs))
+    if found.flops > at_most:
+        rows = [(short(each.flops, "FLOP"), each.name, str(each.rows)) for each in found.by("op")[:MOST_ROWS]]
+        first = f"expected at most {at_most:,} FLOPs on a device, got {found.flops:,}"
+        raise ContractError("\n".join([first, *columns(("FLOPs", "op", "instructions"), rows)]))
+    return found
+
+
+def assert_equivalent(one: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
+    """Assert that two programs compute the same function, whatever the rounding; return the verdict.
+
+    `one` and `other` are functions of JAX for the same `args`, or programs without `args`; `kwargs` are those of
+    `xb.equivalent`. Raises ContractError with the report unless the verdict is `equal`.
+
+    >>> import xbuild as xb
+    >>> left = xb.computation(xb.f32[8])(lambda x: (x + 1.0) * (x - 1.0))
+    >>> right = xb.computation(xb.f32[8])(lambda x: x * x - 1.0)
+    >>> xb.testing.assert_equivalent(left, right).kind
+    'equal'
+
+    Source: docs/equivalence.md.
+    """
+    __tracebackhide__ = True
+    from ..running import equivalent
+
+    verdict = equivalent(*(program_of(each, args, {}) for each in (one, other)), **kwargs)
+    if not verdict:
+        raise ContractError(str(verdict))
+    return verdict
+
+
+def assert_no_rematerialization(target: Any, *args: Any, at_least: int = 0, **kwargs: Any) -> None:
+    """Assert that no array is gathered from all devices only to be split again ("involuntary full rematerialization").
+
+    XLA's partitioner does so where it cannot reshard an array directly. Arrays below `at_least` bytes do not count.
+    `target`, `args` and `kwargs` are as in `collectives`.
+    Raises ContractError, which names each gather, the slices of it, the bytes and the lines.
+
+    >>> import xbuild as xb
+    >>> xb.testing.assert_no_rematerialization(xb.computation(xb.f32[8])(lambda x: x + 1.0))
+
+    Source: XLA, xla/service/spmd/spmd_partitioner.cc.
+    """
+    __tracebackhide__ = True
+    found = [each for each in find_rematerializations(program_of(target, args, kwargs)) if each.bytes >= at_least]
+    if found:
+        first = f"{len(found)} array{'s are' if len(found) > 1 else ' is'} gathered only to be split again"
+        raise ContractError("\n".join([first, *(f"  {each}" for each in found)]))
+
+
+# ----------------------------------------------------------------------------
+# checked: a decorator
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def checked(function: F) -> F:
+    """Check every program that JAX compiles while the function runs, before it runs.
+
+    Programs that JAX has compiled before are not compiled, and so not checked, again.
+    The function raises `ContractError` with the report instead of running a program that is refused.
+
+    >>> import jax
+    >>> import xbuild as xb
+    >>> @xb.testing.checked
+    ... def double(x):
+    ...     return jax.jit(lambda x: x * 2)(x)
+    >>> int(double(4))
+    8
+
+    Source: docs/guard.md.
+    """
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        from .. import guard
+
+        try:
+            with guard.active("stop"):
+                return function(*args, **kwargs)
+        except guard.ProgramRefused as error:
+            raise ContractError(str(error)) from None
+
+    return run  # type: ignore[return-value]
