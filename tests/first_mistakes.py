@@ -133,14 +133,14 @@ def tried(mistake: Mistake) -> Trial:
 
 _HEAD = """# First mistakes
 
-{count} programs as people with NumPy, JAX and XlaBuilder habits type them: sixty listed before any of them was tried,
-and those that a later trial found. Each either does what was meant, or says what to type instead: {right} of the
-{count} are right as typed, {mendable} are fixed by following only the message, and {silent} silently compute a
-different number. `python -m tests.first_mistakes` writes this page, and a test holds that it is up to date. What NumPy
-and jax.nn have and xbuild has by the same names, with the
-rules for types, is in [array_functions.md](array_functions.md).
+This page lists {count} programs as people with NumPy, JAX and XlaBuilder habits type them. Sixty were chosen before any
+of them was tried; a later trial found the rest. Each program either does what was meant, or its message says what to
+type instead: {right} of the {count} are right as typed, following only the message fixes {mendable}, and {silent}
+silently compute a different number. `python -m tests.first_mistakes` writes this page, and a test checks that it is up
+to date. [array_functions.md](array_functions.md) lists the names that xbuild shares with NumPy and jax.nn, and the
+rules for types.
 
-The programs begin with these lines; a value that is a result is built and run.
+The programs begin with these lines. If the result is a value, its program is built and run.
 
 ```python
 {prelude}

@@ -444,15 +444,15 @@ def _pool(x: Any, init: float, fold: Any, padding: str) -> Any:
 
 KINKS = {each.name: each for each in _rows()}
 
-_MIDDLE = "the middle of both slopes, as of maximum at a tie; where a program compares x with 0, that of the side of 0"
-_AS_TEXT = "JAX has a rule for the function; what it lowers to, which is all that is read, has this derivative"
-_EXPANDED = "JAX lowers it to other functions, whose slopes at this point are infinite or 0"
-_LEFT_OUT = "a side that a select or a maximum does not take adds nothing"
-_OF_JAX_ALONE = "the mark is JAX's alone: nothing of it is in HLO"
-_ON_AXIS = (
-    "where a part of a complex number is compared with 0 and both sides are equal, the slope is that beside the axis"
+_MIDDLE = "the mean of both slopes, as for maximum at a tie; if a program compares x with 0, the slope of the side to which 0 belongs"
+_AS_TEXT = "JAX has a rule for the function; xbuild reads only the lowered function, which has this derivative"
+_EXPANDED = "JAX lowers the function to others, whose slopes at this point are infinite or 0"
+_LEFT_OUT = "the side that a select or a maximum does not take contributes nothing"
+_OF_JAX_ALONE = "stop_gradient exists only in JAX; HLO does not contain it"
+_ON_AXIS = "if a part of a complex number is compared with 0 and both sides are equal, the slope is that of the side off the axis"
+_BY_STEPS = (
+    "the first of equal elements receives all of the cotangent; JAX splits it at each step of a scan that doubles"
 )
-_BY_STEPS = "the first of equal elements has all of it; JAX shares at each step of a scan that doubles"
 _OF_NAN = "a comparison with NaN takes neither side"
 DIFFERENT = {
     **dict.fromkeys(
@@ -477,23 +477,23 @@ DIFFERENT = {
         _LEFT_OUT,
     ),
     **dict.fromkeys(("x * stop_gradient(x)", "x - stop_gradient(max(x))"), _OF_JAX_ALONE),
-    **dict.fromkeys(("x ** -2 at 0", "integer_pow(x, -3) at 0"), _AS_TEXT + ": that of 1 / (x * x) is NaN in JAX, too"),
-    "abs(x) ** 0.5 at 0": "an infinite slope times that of abs, 0, is NaN",
+    **dict.fromkeys(("x ** -2 at 0", "integer_pow(x, -3) at 0"), _AS_TEXT + "; the derivative of 1 / (x * x) is NaN in JAX, too"),
+    "abs(x) ** 0.5 at 0": "an infinite slope times the slope 0 of abs is NaN",
     "sigmoid at -infinity": _EXPANDED,
     "gammaln at its poles": _EXPANDED,
     "hard_swish at its knees": _AS_TEXT,
-    "x[9] and x[-1], outside": "HLO's gather takes the element next to an index outside, which has its cotangent; JAX drops that",
-    "sign of complex": "JAX states 0, though z / abs(z) turns with z",
-    "arcsin of complex on its cut": "on a cut the slope is that of one side, and JAX has the other",
-    "arccosh of complex, left": "JAX's 1 / sqrt(z * z - 1) has the other sign where the real part is negative",
-    "power of complex at 0": "z ** w has the slope 0 there where the real part of w is above 1",
+    "x[9] and x[-1], outside": "HLO's gather clamps an index outside to the nearest element, which receives the cotangent; JAX drops the cotangent",
+    "sign of complex": "JAX returns 0, although z / abs(z) changes with the angle of z",
+    "arcsin of complex on its cut": "on a cut, the slope is that of one side, and JAX uses the other side",
+    "arccosh of complex, left": "JAX's 1 / sqrt(z * z - 1) has the opposite sign if the real part is negative",
+    "power of complex at 0": "z ** w has slope 0 at z = 0 if the real part of w is above 1",
     "where(real(z) == 0, 5 z, z * z)": _ON_AXIS,
     **dict.fromkeys(("max of NaN",), _OF_NAN),
     **dict.fromkeys(
         ("cummax of ties", "cummin of ties", "cummax backwards", "cummax of ties in float16", "cummax of ties in bfloat16"),
         _BY_STEPS,
     ),
-    "fold of pairs that chooses": "the order of a fold is not defined, and equal elements may be met in another one",
+    "fold of pairs that chooses": "the order of a fold is not defined, so equal elements may be reached in a different order",
 }  # fmt: skip
 """Functions whose derivative at these points is another than JAX's, each with the reason."""
 
@@ -603,7 +603,7 @@ def judged(kink: Kink) -> str:
 
 def table() -> str:
     """The table of conventions: the cotangents of the arguments where those of all results are 1."""
-    rows = ["| function | of | cotangents here | JAX's, where they differ | why |", "|---|---|---|---|---|"]
+    rows = ["| function | arguments | cotangents in xbuild | JAX's, if different | reason |", "|---|---|---|---|---|"]
     for name in CONVENTIONS:
         kink = KINKS[name]
         ours, theirs = here(kink, ones).cotangents, of_jax(kink, ones).cotangents
