@@ -9,9 +9,9 @@ import numpy as np
 import xbuild as xb
 
 # %% [markdown]
-# ## Build
+# ## Build a program
 #
-# An op is recorded, not computed. Its shape is known before any value exists.
+# Each call records an op and computes nothing. The shape of the op is known before any value exists.
 
 
 # %%
@@ -28,7 +28,7 @@ print(module)
 # %% [markdown]
 # ## Errors are raised at the call
 #
-# The message names both numbers, both operands, and your line.
+# The message names both extents that differ, both operands, and your line.
 
 # %%
 try:
@@ -53,7 +53,7 @@ verdict = xb.check(xb.Module("lonely", lonely, num_replicas=2))
 print(verdict)
 
 # %% [markdown]
-# ## Run
+# ## Run the program on two devices
 
 # %%
 inputs = [[np.arange(4, dtype=np.float32), np.full(4, 1.0 + device, np.float32)] for device in range(2)]
@@ -61,22 +61,22 @@ results = xb.execute(module, inputs)
 print(results[0])
 
 # %% [markdown]
-# ## See
+# ## Draw the program
 
 # %%
 xb.viz(share)
 
 # %% [markdown]
-# ## Step through it
+# ## Step through the run
 #
-# The page of a run: time goes from left to right, a bar is a collective. Click an element of the result of
-# `all-reduce`: everything it was computed from lights up, on both devices.
+# On the page of a run, time goes from left to right, and a bar is a collective. Click an element of the result of
+# `all-reduce`: the page highlights all elements from which it was computed, on both devices.
 
 # %%
 xb.trace(module, inputs, origins=True)
 
 # %% [markdown]
-# The same page for a program that is stuck, here the one refused above: which device waits for which, and why.
+# The page of a stuck program, here the one that xbuild refused above, shows which device waits for which, and why.
 
 # %%
 xb.trace(xb.Module("lonely", lonely, num_replicas=2), [[np.ones(4, np.float32)]] * 2, check=False)

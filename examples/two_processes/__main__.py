@@ -15,7 +15,7 @@ from examples.extras import wanted
 from examples.two_processes.model import PROCESSES, inputs, program
 
 with wanted("xla"):
-    import jax  # noqa: F401  (of the processes; asked for here, where it can be told)
+    import jax  # noqa: F401  (the processes need it; a missing package is reported here)
 
 SECONDS = 120
 

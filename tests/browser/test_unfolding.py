@@ -134,7 +134,7 @@ def test_what_is_found_in_a_folded_box_unfolds_it(unfolding: Any) -> None:
     assert page.locator('[id="tower/dot.41"]').is_visible()
     assert lit.evaluate_all("all => all.map(e => e.id)") == ["tower/dot.41"]
     assert "0 ← add.40" in page.inner_text("#side pre")
-    assert page.locator("#side h2.before").inner_text() == "2 before it"
+    assert page.locator("#side h2.before").inner_text() == "2 predecessors"
     assert page.locator("g.line.before").count() == 2
     page.locator("#side button", has_text="add.40").click()
     assert page.locator("g.shapes.chosen").get_attribute("id") == "tower/add.40"

@@ -60,7 +60,7 @@ def test_a_click_shows_what_comes_before_and_after(page: Any) -> None:
     page.locator('[id="training_step/dot.3"] text').first.click()
     assert "dot.3 = " in page.inner_text("#side pre")
     assert page.locator("g.line.before").count() == 2
-    assert page.locator("#side h2.before").inner_text() == "2 before it"
+    assert page.locator("#side h2.before").inner_text() == "2 predecessors"
     page.locator("#side h2.after ~ button").first.click()
     assert "dot.3" not in page.locator("g.shapes.chosen").get_attribute("id")
     page.locator("#side button", has_text="dot.3").first.click()

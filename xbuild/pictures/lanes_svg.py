@@ -237,7 +237,7 @@ class LanesDrawing:
         if x is not None:
             yield f'<path class="halt" d="M{n(x)} {n(self._top - 2)}V{n(self.height - 6)}"/>'
             # Left of the line, where no arrow goes.
-            for number, words in enumerate(("nobody", "can go on")):
+            for number, words in enumerate(("no device", "can go on")):
                 yield text(x - 6, self._top + 6 + 13 * number, words, 11, "s-bad", "end")
 
     def _bars(self) -> Iterator[list[str]]:

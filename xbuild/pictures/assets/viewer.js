@@ -90,7 +90,7 @@ function list(role, found) {
   if (!found.length) return;
   const title = document.createElement("h2");
   title.className = role;
-  title.textContent = `${found.length} ${role} it`;
+  title.textContent = `${found.length} ${role === "before" ? "predecessor" : "successor"}${found.length === 1 ? "" : "s"}`;
   side.append(title, ...found.map(id => button(`${boxes.get(id).name}  ${boxes.get(id).shape}`, () => go(id))));
 }
 function button(words, act) {
