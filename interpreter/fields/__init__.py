@@ -1,4 +1,4 @@
-"""Values of programs in prime fields: the same function, whatever the rounding."""
+"""Evaluates programs in prime fields, to decide whether two compute the same function, whatever the rounding."""
 
 from .equivalence import equivalent as equivalent
 from .verdict import Equivalence as Equivalence

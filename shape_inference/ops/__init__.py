@@ -1,4 +1,4 @@
-"""The shape rules, one module for each family of ops; importing the modules enters the rules in `infer`."""
+"""The shape rules, one module for each family of ops; importing the modules registers the rules in `infer`."""
 
 from . import asynchronous as asynchronous
 from . import collectives as collectives

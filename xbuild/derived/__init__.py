@@ -1,4 +1,4 @@
-"""The comfortable forms of the ops, and functions of XlaBuilder that are not ops; files named as in `xbuild.ops`."""
+"""The comfortable forms of the ops, and XlaBuilder functions that are not ops, in files named as in `xbuild.ops`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Timelines: when each device would do what on a machine, by rooflines and the alpha-beta model of links."""
+"""Timelines: when each device would run each instruction, by rooflines and the alpha-beta model of links."""
 
 from .building import timeline as timeline
 from .machines import MACHINES as MACHINES

@@ -1,1 +1,1 @@
-"""Rules over prime fields: numbers of the fields, their order, random functions, and what each op gives."""
+"""Rules over prime fields: numbers of the fields, their order, random functions, and the result of each op."""

@@ -1,1 +1,1 @@
-"""The programs of all devices as the check sees them, and the verdict with its findings and its report."""
+"""The check's model of the programs of all devices, and the verdict with its findings and its report."""

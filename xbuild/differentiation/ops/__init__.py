@@ -1,4 +1,4 @@
-"""The derivative rules, one file for each family of ops; importing this folder enters them all."""
+"""The derivative rules, one file for each family of ops; importing this folder registers them all."""
 
 from . import asynchronous as asynchronous
 from . import collectives as collectives

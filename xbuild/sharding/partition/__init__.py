@@ -1,4 +1,4 @@
-"""The partitioner: turns a global program with shardings into the program that each device runs on its parts."""
+"""The partitioner: turns a global program with shardings into the program that each device runs on its shards."""
 
 from . import contraction as contraction
 from . import control_flow as control_flow

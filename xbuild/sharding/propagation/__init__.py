@@ -1,4 +1,4 @@
-"""Propagation of shardings: from those that a program states to those of all its values, each with its cause."""
+"""Propagation of shardings: derives the sharding of every value from the stated shardings, each with its cause."""
 
 from .explaining import Origins as Origins
 from .explaining import ShardingExplanation as ShardingExplanation
