@@ -5,14 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 import xbuild as xb
 from xbuild import guard
-from xbuild.guard import folder, programs
+from xbuild.guard import compilation, folder, programs
 from xbuild.guard.compilation import DeviceId
 from xbuild.process.limits import within
 
@@ -48,7 +51,7 @@ def test_a_program_that_would_hang_is_stopped(capsys: pytest.CaptureFixture[str]
     assert refused.value.code == 1
     assert [each.kind for each in active.programs] == ["ok", "deadlock"]
     said = capsys.readouterr().err
-    assert "xbuild guard: jit_stuck is refused; stopped before it ran\ndeadlock: device 1 never" in said
+    assert "xbuild guard: jit_stuck is refused; it was stopped before it ran\ndeadlock: device 1 never" in said
     assert "xbuild guard: 2 programs checked in" in said
     assert said.rstrip().endswith("s, 1 refused")
 
@@ -160,6 +163,34 @@ def test_bad_arguments_are_refused(mode: str, place: str | None, message: str) -
     with pytest.raises(ValueError, match=message):
         guard.install(mode, place)
     assert guard._current is None
+
+
+def test_programs_that_threads_compile_at_the_same_time_are_seen_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, str, tuple[DeviceId, ...]]] = []
+    hook = compilation.CompilerHook(lambda *program: seen.append(program))
+
+    def compile_or_get_cached(name: str) -> object:
+        time.sleep(0)
+        hook._transform(name.encode())
+        return SimpleNamespace(hlo_modules=lambda: [SimpleNamespace(name=name, to_string=lambda: "text")])
+
+    compiler = SimpleNamespace(compile_or_get_cached=compile_or_get_cached)
+    modules = {"jax": ModuleType("jax"), "jax._src": SimpleNamespace(compiler=compiler)}
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(compilation, "_text_of_proto", lambda proto: (proto.decode(), "past the function"))
+    monkeypatch.setattr(compilation.CompilerHook, "register", lambda _: True)
+    compilation._wrap(hook.see, hook)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(64) as threads:
+            list(threads.map(compiler.compile_or_get_cached, map(str, range(4000))))
+    finally:
+        sys.setswitchinterval(interval)
+    assert sorted(int(name) for name, _, _ in seen) == list(range(4000))
+    assert {text for _, text, _ in seen} == {"text"}
+    assert not compilation._compilations
 
 
 def test_the_guard_is_a_module_of_xbuild() -> None:

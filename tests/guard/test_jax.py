@@ -43,8 +43,10 @@ WAYS = {
 }
 
 
-def run(folder: Path, words: list[str], given: list[str], before: str = "", **variables: str) -> tuple[int, str, str]:
-    (folder / "script.py").write_text(f"{HEAD}{before}{SCRIPT}")
+def run(
+    folder: Path, words: list[str], given: list[str], before: str = "", script: str = SCRIPT, **variables: str
+) -> tuple[int, str, str]:
+    (folder / "script.py").write_text(f"{HEAD}{before}{script}")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("XBUILD_GUARD", "XLA_FLAGS"))}
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH", "")]))}
     done = subprocess.run(
@@ -60,7 +62,7 @@ def test_each_way_of_starting_it_stops_a_deadlock(way: str, tmp_path: Path) -> N
     status, out, said = run(tmp_path, words, ["run"], before)
     assert status == 1, said
     assert "end" not in out
-    assert "xbuild guard: jit_step is refused; stopped before it ran\ndeadlock: device 1 never" in said
+    assert "xbuild guard: jit_step is refused; it was stopped before it ran\ndeadlock: device 1 never" in said
     assert "script.py:" in said
     assert "Traceback" not in said
 
@@ -74,7 +76,7 @@ def test_the_environment_guards_a_script(tmp_path: Path) -> None:
     assert "jit_step is refused; it runs nevertheless" in said
     status, out, said = run(tmp_path, [], ["ok"], XBUILD_GUARD="loud")
     assert (status, out.splitlines()[-1]) == (0, "end ok")
-    assert "xbuild guard: not installed: guard: mode 'loud' is none of stop, warn, report" in said
+    assert "xbuild guard: not installed: guard: mode is 'loud'; expected one of stop, warn, report" in said
 
 
 def test_without_a_guard_nothing_is_imported(tmp_path: Path) -> None:
@@ -122,6 +124,28 @@ print([each.name for each in xbuild.guard._current.programs])
     status, out, said = run(tmp_path, [], ["ok"], f"import xbuild as xb\nxb.guard.install('warn')\n{past}")
     assert status == 0, said
     assert out.splitlines()[0].count("jit__lambda") == 2, out
+
+
+def test_a_serialized_program_is_checked_when_it_is_loaded(tmp_path: Path) -> None:
+    loading = """
+import pickle
+from jax.experimental import serialize_executable
+if "load" in sys.argv:
+    with open("saved", "rb") as file:
+        serialize_executable.deserialize_and_load(*pickle.load(file))
+else:
+    with open("saved", "wb") as file:
+        pickle.dump(serialize_executable.serialize(compiled), file)
+print("end")
+"""
+    save = SCRIPT.replace('print("end", *sys.argv[1:])\n', loading)
+    load = save.replace('if "ok" not in sys.argv:', "if False:")
+    for words, script, given, expected in (([], save, [], 0), (["-m", "xbuild", "guard"], load, ["load"], 1)):
+        status, out, said = run(tmp_path, words, given, script=script)
+        assert status == expected, said
+        assert ("end" in out) == (expected == 0)
+    assert "jit_step is refused" in said
+    assert "deadlock: device 1 never" in said
 
 
 def test_exit_codes_and_missing_scripts(tmp_path: Path) -> None:

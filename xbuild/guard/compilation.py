@@ -3,14 +3,15 @@
 JAX has an official hook on its compiler, but XLA does not run it for an executable from the persistent cache, and JAX
 before 0.10.2 does not have it. `jax._src.compiler.compile_or_get_cached` gives every executable, and an executable has
 its text; that function is wrapped. The hook is registered, too: it sees what is compiled past that function, and has
-the text of an executable that does not give its own.
+the text of an executable that does not give its own. A program that a user serialized and loads is not compiled:
+`jax.experimental.serialize_executable` loads it, and its unpickler is wrapped.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
@@ -30,8 +31,11 @@ See: TypeAlias = Callable[[str, str, tuple[DeviceId, ...]], None]
 
 
 _Protos: TypeAlias = list[bytes]
-_compilations: list[_Protos] = []
-"""The calls of the wrapped function that are under way, each with what the hook saw since, in whatever thread."""
+_compilations: dict[int, _Protos] = {}
+"""The calls of the wrapped function that are under way, each with what the hook saw since, in whatever thread.
+
+The keys are the identities of the values: threads add and remove entries at the same time, each only its own.
+"""
 
 _HOOK = "xbuild_guard"
 _attached: Callable[[], None] | None = None
@@ -43,15 +47,16 @@ def attach(see: See) -> None:
     if _attached is not None:
         return
     hook = CompilerHook(see)
-    restore = _wrap(see, hook)
+    restore, restore_loading = _wrap(see, hook), _wrap_loading(see)
     if restore is None and not hook.register():
         version = getattr(sys.modules.get("jax"), "__version__", "of an unknown version")
         say_once(f"JAX {version} offers no way to see what it compiles")
 
     def detach_all() -> None:
         hook.clear()
-        if restore is not None:
-            restore()
+        for each in (restore, restore_loading):
+            if each is not None:
+                each()
 
     _attached = detach_all
 
@@ -77,11 +82,11 @@ def _wrap(see: See, hook: CompilerHook) -> Callable[[], None] | None:
     def compile_or_get_cached(*arguments: Any, **named: Any) -> Any:
         hook.register()
         protos: _Protos = []
-        _compilations.append(protos)
+        _compilations[id(protos)] = protos
         try:
             executable = original(*arguments, **named)
         finally:
-            _compilations[:] = [each for each in _compilations if each is not protos]
+            del _compilations[id(protos)]
         with _failing_open():
             found = _text_of(executable, protos)
             if found is not None:
@@ -93,6 +98,35 @@ def _wrap(see: See, hook: CompilerHook) -> Callable[[], None] | None:
     def restore() -> None:
         if compiler.compile_or_get_cached is compile_or_get_cached:
             compiler.compile_or_get_cached = original
+
+    return restore
+
+
+def _wrap_loading(see: See) -> Callable[[], None] | None:
+    """Wrap the function that loads serialized executables; the result restores it. None if JAX has no such function."""
+    try:
+        from jax.experimental import serialize_executable
+
+        unpickler = serialize_executable._JaxPjrtUnpickler
+        original = unpickler.persistent_load
+    except (ImportError, AttributeError):
+        return None
+
+    @functools.wraps(original)
+    def persistent_load(self: Any, identifier: Any) -> Any:
+        loaded = original(self, identifier)
+        if hasattr(loaded, "hlo_modules"):  # it also loads devices and clients
+            with _failing_open():
+                found = _text_of(loaded, [])
+                if found is not None:
+                    see(*found, _device_ids(loaded.local_devices()))
+        return loaded
+
+    unpickler.persistent_load = persistent_load
+
+    def restore() -> None:
+        if unpickler.persistent_load is persistent_load:
+            unpickler.persistent_load = original
 
     return restore
 
@@ -125,8 +159,11 @@ def _text_of_proto(proto: bytes) -> tuple[str, str]:
 def _devices_in(arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[DeviceId, ...]:
     """The devices of a program in the order of its device assignment: the third argument of JAX's function."""
     devices = named.get("devices", arguments[2] if len(arguments) > 2 else ())
-    flat = devices.flatten().tolist() if hasattr(devices, "flatten") else list(devices)
-    return tuple([DeviceId(each.id, each.process_index) for each in flat])
+    return _device_ids(devices.flatten().tolist() if hasattr(devices, "flatten") else devices)
+
+
+def _device_ids(devices: Iterable[Any]) -> tuple[DeviceId, ...]:
+    return tuple([DeviceId(each.id, each.process_index) for each in devices])
 
 
 @define
@@ -158,9 +195,10 @@ class CompilerHook:
 
     def _transform(self, proto: bytes) -> None:
         """See a module; gives None, since bytes would replace it."""
-        if _compilations:
-            for protos in _compilations:
-                protos[:] = [proto]
+        under_way = list(_compilations.values())
+        for protos in under_way:
+            protos[:] = [proto]
+        if under_way:
             return
         with _failing_open():
             self.see(*_text_of_proto(proto), ())
