@@ -55,7 +55,8 @@ def lessons() -> Iterator[tuple[str, str]]:
     """The text cells of lessons and puzzles."""
     for folder in ("lessons", "puzzles"):
         for path in sorted((ROOT / "examples" / folder).glob("[0-9]*.py")):
-            lines = [line.removeprefix("#").strip() for line in path.read_text().splitlines() if line.startswith("# ")]
+            prose = (line for line in path.read_text().splitlines() if line.startswith("# ") and line[:6] != "#     ")
+            lines = [line.removeprefix("#").strip() for line in prose]
             yield str(path.relative_to(ROOT)), "\n".join(line for line in lines if not line.startswith(("%", "#")))
 
 

@@ -60,7 +60,7 @@ ask(
 )  # fmt: skip
 
 # %% [markdown] rule
-# The product has the shape `f32[2,7]`: the two dimensions of extent 5 are contracted. xbuild needed no array to compute
+# The product has the shape `f32[2,7]`: the two dimensions of extent 5 are contracted. No array was needed to compute
 # this shape.
 
 
@@ -88,5 +88,5 @@ ask(
 # %% [markdown] rule
 # The message names the operands, the line and the two extents that differ, 5 and 4. Nothing had to run.
 #
-# **Rule.** A line of the program adds an instruction whose shape is known at once. Its value is computed later, when
-# the program runs.
+# **Rule.** A line of the program adds an instruction whose shape is known at once. The value of the instruction is
+# computed later, when the program runs.

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 2. BroadcastInDim says where each dimension goes
 #
-# NumPy aligns shapes from the right and silently repeats the smaller array. XLA never aligns shapes for you:
-# `broadcast_in_dim` takes, for each dimension of the operand, the dimension of the result that it becomes. The operand
-# is repeated along all other dimensions of the result.
+# NumPy aligns shapes from the right and silently repeats the smaller array. XLA never aligns shapes for you. For each
+# dimension of the operand, `broadcast_in_dim` takes the matching dimension of the result; the operand is repeated along
+# all other dimensions of the result.
 
 # %%
 import xbuild as xb
@@ -72,9 +72,9 @@ ask("Does xbuild accept f32[2,3] + f32[3] if you do not say where the dimension 
 show(as_rows)
 
 # %% [markdown] rule
-# The operator does not align shapes either. The message shows the fix: `broadcast_dimensions=[1]`.
+# The operator `+` does not align shapes either. The message shows the fix: `broadcast_dimensions=[1]`.
 #
-# **Rule.** `broadcast_dimensions[d]` is the dimension of the result that dimension `d` of the operand becomes. XLA
+# **Rule.** `broadcast_dimensions[d]` is the dimension of the result that matches dimension `d` of the operand. XLA
 # never aligns dimensions for you.
 #
 # Now solve `xbuild puzzle 1`, the outer sum of two vectors.

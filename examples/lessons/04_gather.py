@@ -8,7 +8,7 @@
 # - `collapsed_slice_dims` lists dimensions of the window, of size 1, that are dropped from the result.
 # - `offset_dims` lists the dimensions of the result that hold the remaining dimensions of the window.
 #
-# The operand in this lesson is a table of three rows whose element `[i, j]` is `10 * i + j`:
+# In this lesson, the operand is a table of three rows, and its element `[i, j]` is `10 * i + j`.
 #
 #      0  1  2  3
 #     10 11 12 13

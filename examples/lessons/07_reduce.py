@@ -25,8 +25,8 @@ ask("`reduce` adds [1, 2, 3] with init 10. What is the result in xbuild?", ..., 
 # The result is 16 here: xbuild adds init once. Init should be the neutral value of the function: 0 for add, 1 for
 # multiply, -inf for maximum.
 #
-# A compiler may split the elements into several parts and start each part with init. It would then count 10 several
-# times; an init of 0 makes no difference.
+# A compiler may split the elements into several parts and start each part with init. Such a compiler would count 10
+# several times; an init of 0 would not change the sum.
 
 
 # %%

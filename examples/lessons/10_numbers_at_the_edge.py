@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 10. Numbers at the edge
 #
-# No op can raise an error, so each op returns *some* number even where arithmetic defines no result. Guess the number;
-# neither C nor NumPy is a safe guide.
+# No op can raise an error, so each op returns *some* number even where arithmetic defines no result. Guess these
+# numbers; neither C nor NumPy is a safe guide.
 
 # %%
 import numpy as np

@@ -22,8 +22,8 @@ ask(
 ask("What is a at the end if n = 0?", ..., fibonacci, 0)
 
 # %% [markdown] rule
-# The result is 13: a takes the values 0, 1, 1, 2, 3, 5, 8, 13. With n = 0 the body never runs, so the result is the a
-# of the initial state, 0.
+# The result is 13: a takes the values 0, 1, 1, 2, 3, 5, 8, 13. With n = 0 the body never runs, so the result is the
+# initial value of a, 0.
 #
 # ## The state keeps its shape
 

@@ -2,7 +2,7 @@
 # # 12. Replicas: one program on many devices
 #
 # A program with `num_replicas=4` runs on four devices. All devices run the same program, but each has its own arguments
-# and results. No device is a master, and a replica sends nothing to the others unless an instruction says so.
+# and results. No device is a master. A replica sends data to other replicas only if an instruction says so.
 
 # %%
 import numpy as np
@@ -53,8 +53,8 @@ ask(
 )  # fmt: skip
 
 # %% [markdown] rule
-# The results are 101, 2, 3, 4. All four replicas *compute* x + 100, but the select discards it on three of them. Every
-# replica runs the same program.
+# The results are 101, 2, 3, 4. All four replicas *compute* x + 100, but the select discards this sum on three of them.
+# Every replica runs the same program.
 #
 # ## The first collective
 #
@@ -73,5 +73,5 @@ ask("At how many instructions of the recorded run does a replica wait for others
 # Each replica holds 10. The sum is the only instruction at which replicas wait for each other: no replica can have the
 # sum before the last one has contributed its value.
 #
-# **Rule.** Read a replicated program as if you were one replica, and ask at each line: which value do I hold, and which
-# replicas do I wait for?
+# **Rule.** Read a replicated program as if you were one replica. At each line, ask which value you hold and which
+# replicas you wait for.

@@ -2,8 +2,8 @@
 # # 13. AllReduce: every replica of a group gets the sum
 #
 # `all_reduce` is the old CrossReplicaSum with two more options: the function that combines the values, and the replicas
-# that belong together. `replica_groups` is a list of groups, and each replica combines its value only with those of its
-# own group.
+# that belong together. `replica_groups` is a list of groups, and each replica combines its value only with the values
+# of its own group.
 
 # %%
 import xbuild as xb
@@ -63,8 +63,8 @@ show(xb.trace(twice, [[5], [9], [1]], origins=True))
 
 # %% [markdown] rule
 # Each replica holds 9 after the first all-reduce and 27 after the second. After an all-reduce, all replicas of a group
-# hold the same value; summing it again multiplies it by their number. This mistake makes a gradient on four replicas
-# four times too large.
+# hold the same value. Summing this value again multiplies it by the number of replicas in the group; this mistake makes
+# a gradient on four replicas four times too large.
 #
 # **Rule.** Each group sums separately, every replica is in exactly one group, and an empty list means one group of all
 # replicas.

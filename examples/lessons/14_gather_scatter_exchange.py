@@ -43,8 +43,8 @@ ask("An all_to_all sends part i of [1, 2] and of [3, 4] to replica i. What do re
     ..., exchange, [1, 2], [3, 4])  # fmt: skip
 
 # %% [markdown] rule
-# The replicas hold [1, 3] and [2, 4]. If you write the two arrays one below the other, rows have become columns:
-# all-to-all is a transpose across devices.
+# The replicas hold [1, 3] and [2, 4]. Write the two arrays one below the other, before and after: rows became columns,
+# so an all-to-all is a transpose across devices.
 #
 # ## What these collectives cost
 #
@@ -72,6 +72,6 @@ show(halves)
 # this.
 #
 # **Rule.** All-gather joins parts, reduce-scatter sums and keeps one part, and all-to-all transposes. The position of a
-# replica in its group numbers its part.
+# replica in its group is the number of its part.
 #
 # Now solve `xbuild puzzle 14` and `xbuild puzzle 17`.

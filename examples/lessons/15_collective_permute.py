@@ -34,7 +34,7 @@ ask("Four replicas hold 10, 11, 12, 13; the pairs (0,1), (1,2), (2,3), (3,0) for
 show(xb.trace(ring, [[10], [11], [12], [13]], origins=True))
 
 # %% [markdown] rule
-# The replicas hold 13, 10, 11, 12: each has the value of its predecessor.
+# The replicas hold 13, 10, 11, 12: each replica has the value of its predecessor.
 #
 # ## Which pairs are allowed?
 
@@ -51,7 +51,7 @@ ask("In the only pair, (1,1), replica 1 sends to itself. Is the program accepted
 
 # %% [markdown] rule
 # The first two programs are refused and the third is accepted. A replica can be the source of at most one pair and the
-# target of at most one pair. It may be both, even in the same pair.
+# target of at most one pair. A replica may be both, even in the same pair.
 #
 # ## A sum over a ring
 

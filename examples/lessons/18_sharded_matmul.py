@@ -16,7 +16,7 @@ def on_two(a, b):
     return lambda function: xb.Module("product", xb.computation(xb.f32[a], xb.f32[b])(function), num_replicas=2)
 
 
-# Rows of A on each device, B replicated.
+# Each device has one row of A; B is replicated.
 rows = on_two([1, 2], [2, 2])(xb.dot)
 whole_b = [[1, 10], [2, 20]]
 ask("Device 0 has row [1, 2] of A, device 1 has row [3, 4], and both have all of B. They multiply without "
@@ -68,13 +68,14 @@ ask("Each device has a column of A and all of B. The devices gather A, then mult
     ..., gathered, ([[1], [3]], whole_b), ([[2], [4]], whole_b), of=lambda out: out[0])  # fmt: skip
 
 # %% [markdown] rule
-# Device 0 holds all of C. **Case 3**: only one operand is sharded along the contracted dimension. You can gather that
-# operand, as here: the gather sends 8 bytes, and both devices compute the entire product. Or each device slices its own
-# part of the replicated operand, which sends nothing, and case 2 follows: its all-reduce sends 16 bytes, its
-# reduce-scatter 8.
+# Device 0 holds all of C. **Case 3**: only one operand is sharded along the contracted dimension. The devices can
+# gather that operand, as here: the gather sends 8 bytes, and both devices compute the entire product. Alternatively,
+# each device slices its own part of the replicated operand without any communication, and case 2 follows: an all-reduce
+# sends 16 bytes, a reduce-scatter 8.
 #
 # **Case 4**: the rows of A and the columns of B are sharded along the *same* axis of devices. Without communication,
 # each device can compute only the block of C for its own rows and columns, so one operand is usually gathered first.
 #
-# **Rule.** Look at the contracted dimension. If it is not sharded, nothing is sent. If it is sharded in both operands,
-# sum over the devices afterwards. If it is sharded in one operand, gather that operand, or slice the other one and sum.
+# **Rule.** Look at the contracted dimension. If no operand is sharded along this dimension, nothing is sent. If both
+# operands are, sum over the devices afterwards. If only one operand is, gather this operand, or slice the other operand
+# and sum afterwards.

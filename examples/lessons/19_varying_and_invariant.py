@@ -2,7 +2,7 @@
 # # 19. Varying and invariant: what the type says about other devices
 #
 # On a mesh with an axis `i`, a value is either *varying* or *invariant* along `i`. A varying value, `f32[4]{V:i}`, may
-# differ between devices; an invariant value, `f32[4]`, is equal on all of them. The type of a value, like its shape, is
+# differ between devices; an invariant value, `f32[4]`, is equal on all devices. The type of a value, like its shape, is
 # known while the program is built.
 
 # %%
@@ -81,8 +81,9 @@ ask("The second loss is the sum of x * [1, 10, 100, 1000]. What is its gradient,
 show(slim.module)
 
 # %% [markdown] rule
-# The gradients have one collective and no collective, and the gradient is [1, 10, 100, 1000]. An invariant result has
-# an invariant cotangent: all devices already hold it, so each device slices out its own part.
+# The gradient of the loss with all_gather has one collective. The gradient of the loss with all_gather_invariant has
+# none, and its value is [1, 10, 100, 1000]. An invariant result has an invariant cotangent: all devices already hold
+# it, so each device slices out its own part.
 #
-# **Rule.** Varying values may differ between devices; invariant values are equal on all of them. The transpose of an op
+# **Rule.** Varying values may differ between devices; invariant values are equal on all devices. The transpose of an op
 # whose result is *invariant* needs no communication.

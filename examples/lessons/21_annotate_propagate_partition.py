@@ -2,8 +2,7 @@
 # # 21. Annotate, propagate, partition: where the collectives come from
 #
 # In a large model, you do not write the collectives by hand. You write the program for *one* device and annotate a few
-# values with shardings, and a partitioner does the rest. This lesson shows its work in three steps that you can
-# inspect.
+# values with shardings, and a partitioner does the rest. This lesson shows the work of the partitioner in three steps.
 
 # %%
 import xbuild as xb
@@ -69,8 +68,8 @@ ask("What is the sum if the partitioned program runs on four devices?",
 
 # %% [markdown] rule
 # The sum is 8 * (1 + 2 + 3) = 48, because the maximum with 0 removes the last row. Both programs compute the same
-# number. Partitioning decides what is sent and when; it changes the result only by rounding, where it changes the order
-# of a sum.
+# number. Partitioning decides what is sent and when. It may also change the order of a sum, and so the rounding of the
+# result.
 
 # %%
 by_rows = xb.shard.partition(annotate(x=xb.P(("data", "model"))))
@@ -82,4 +81,4 @@ ask("Only the rows of x are sharded, over all four devices; w1 and w2 are replic
 # Nothing is sent until you need the *gradients* of the weights, which are sums over the rows.
 #
 # **Rule.** Annotate a few values; the other shardings follow from them. Each collective has one of the causes that
-# lesson 18 lists, and `xbuild shard TARGET` shows which one.
+# lesson 18 lists, and `xbuild shard TARGET` names the cause.

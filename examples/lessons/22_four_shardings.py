@@ -34,7 +34,7 @@ both = cost(x=ROWS, w1=xb.P(None, "model"), w2=xb.P("model", None), out=ROWS)
 kept = cost(x=EVERY, w1=EVERY, w2=EVERY, out=EVERY)
 
 # %% [markdown]
-# 1. **data**: the examples are sharded over all four devices, and the weights are replicated.
+# **Sharding 1, data**: the examples are sharded over all four devices, and the weights are replicated.
 
 # %%
 ask("The examples are sharded over four devices, and the weights are replicated. How many bytes does a device send?",
@@ -46,7 +46,8 @@ ask("A single device does 131,072 FLOPs for the two products (2 * 64 * 16 * 32 f
 # %% [markdown] rule
 # Each device sends 0 bytes and does 32,768 FLOPs: a quarter of the work, and no communication in the forward pass.
 #
-# 2. **model**: the 32 columns of w1 and the 32 rows of w2 are split four ways, and the examples are replicated.
+# **Sharding 2, model**: the 32 columns of w1 and the 32 rows of w2 are split four ways, and the examples are
+# replicated.
 
 # %%
 ask("The result f32[64,16] of 4,096 bytes is now a sum over all four devices. On a ring, each device sends a quarter "
@@ -58,7 +59,7 @@ ask("The result f32[64,16] of 4,096 bytes is now a sum over all four devices. On
 # Each device sends 6 * 1,024 = 6,144 bytes. It stores only a quarter of the weights, at the price of an all-reduce of
 # the activations.
 #
-# 3. **both**: the examples are sharded along `data`, and the weights along `model`.
+# **Sharding 3, both**: the examples are sharded along `data`, and the weights along `model`.
 
 # %%
 ask("A device has 32 examples and half of the weights. Two devices sum f32[32,16], which has 2,048 bytes. Each sends "
@@ -69,8 +70,8 @@ ask("A device has 32 examples and half of the weights. Two devices sum f32[32,16
 # Each device sends 2 * 1,024 = 2,048 bytes, a third as many as in sharding 2: it has fewer examples, and the ring is
 # shorter.
 #
-# 4. **stored in shards**: the examples are sharded as in 1. The weights are sharded too, and each weight is gathered
-# before its use.
+# **Sharding 4, stored in shards**: the examples are sharded as in sharding 1. The weights are sharded too, and each
+# weight is gathered before its use.
 
 # %%
 ask("w1 and w2 have 2,048 bytes each, and a device stores 512 bytes of each. In each of 3 steps, it passes on its own "
@@ -79,8 +80,8 @@ ask("w1 and w2 have 2,048 bytes each, and a device stores 512 bytes of each. In 
 
 # %% [markdown] rule
 # Each device sends 2 * 3 * 512 = 3,072 bytes: more than in sharding 3, and less than in sharding 2. These bytes do not
-# grow with the number of examples, whereas those of shardings 2 and 3 do: with 128 examples, each device sends 4,096
-# bytes in sharding 3. Between steps, each device stores only a quarter of the weights.
+# grow with the number of examples, whereas the bytes of shardings 2 and 3 do: with 128 examples, each device sends
+# 4,096 bytes in sharding 3. Between steps, each device stores only a quarter of the weights.
 #
 # **Rule.** Shard the examples first. Shard the weights when they do not fit on a device: shardings 2 and 3 send
-# activations, and sharding 4 sends weights. Compare their bytes.
+# activations, and sharding 4 sends weights. Compare the bytes that they send.

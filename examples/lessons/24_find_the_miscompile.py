@@ -81,8 +81,8 @@ ask("Which rewriting is wrong: scaled (x * 2 became x + x), or half (x / 2 becam
 show(xb.extract(after, "half", 0))
 
 # %% [markdown] rule
-# The rewriting of `half` is wrong. A shift rounds toward minus infinity and a division toward zero, so they differ for
-# odd negative numbers.
+# The rewriting of `half` is wrong. A shift rounds toward minus infinity and a division toward zero, so the results
+# differ for odd negative numbers.
 #
 # **Rule.** Compare outputs, diff the texts, extract the changed instructions, and run each by itself. `xbuild diff` and
 # `xbuild extract` work on files; `xbuild run --engine both` also runs real XLA.

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # 9. A histogram by scatter
 #
-# Count how often 0, 1, 2 and 3 occur in `x`. Other numbers do not count, so remember what scatter does out of bounds.
+# Count how often 0, 1, 2 and 3 occur in `x`. Ignore all other numbers: remember what scatter does with indices out of
+# bounds.
 
 # %%
 import numpy as np

@@ -2,7 +2,7 @@
 # # 13. All-gather by permutes, in 3 steps
 #
 # Each of four replicas holds s32[2] and needs all eight numbers, in the order of the replicas. In each step, pass on
-# what arrived last.
+# the part that arrived last.
 
 # %%
 import numpy as np

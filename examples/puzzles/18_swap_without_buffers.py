@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 18. Swap without buffers
 #
-# Two replicas exchange their numbers by send and recv. No buffer exists: a send completes only after the other replica
-# has posted its recv.
+# Two replicas exchange their numbers by send and recv. The channels have no buffers: a send completes only after the
+# other replica has posted its recv.
 
 # %%
 import xbuild as xb

@@ -2,8 +2,8 @@
 # # 19. Fix this deadlock by removing one edge
 #
 # Device 0 exchanges one number with device 1 and another with device 2. On each device, tokens order the transfers in a
-# chain, which `CHAINS` lists. No buffer exists: a send completes only after its recv is posted, and a recv is posted
-# only after its predecessor in the chain has completed. In this order, the program deadlocks.
+# chain, which `CHAINS` lists. The channels have no buffers: a send completes only after its recv is posted, and a recv
+# is posted only after its predecessor in the chain has completed. In this order, the program deadlocks.
 #
 # Name one edge, as (device, earlier, later), whose removal lets the program finish. Two transfers without an edge
 # between them may run at the same time.

@@ -3,7 +3,7 @@
 #
 # A pipeline of two stages trains on four micro-batches. In `F2`, stage 0 sends the activation of micro-batch 2 and
 # stage 1 receives it. In `B2`, stage 1 sends the gradient of micro-batch 2 and stage 0 receives it. Each stage runs its
-# items in the order that you return. No buffer exists, so a send waits until its recv is posted.
+# items in the order that you return. The channels have no buffers, so a send waits until its recv is posted.
 #
 # - Each stage runs each of F0 to F3 and B0 to B3 once.
 # - No stage may ever hold more than 2 micro-batches whose F is done and whose B is not. This limit is the purpose of
