@@ -46,25 +46,25 @@ def check_array(dims: Sequence[int]) -> None:
     when they are computed.
     """
     if len(dims) > MAX_RANK:
-        refuse("overflow", f"an array of {len(dims):,} dimensions; at most {MAX_RANK} are allowed")
+        refuse("overflow", f"an array can have at most {MAX_RANK} dimensions, got {len(dims):,}")
     for dim, extent in enumerate(dims):
         if extent > MAX_EXTENT:
-            refuse("overflow", f"extent {_shown(extent)} of dimension {dim} is more than 2^63-1")
+            refuse("overflow", f"the extent of dimension {dim} is {_shown(extent)}, more than the limit of 2^63-1")
     size = math.prod(filter(None, dims))
     if size > MAX_ELEMENTS:
         shown = ",".join(map(str, dims))
         shown = shown if len(shown) <= 200 else f"{shown[:197]}..."
-        zeros = ", extents of 0 left out" if 0 in dims else ""
-        refuse("overflow", f"an array [{shown}] has {_shown(size)} elements{zeros}, more than 2^63-1")
+        zeros = " (not counting extents of 0)" if 0 in dims else ""
+        refuse("overflow", f"the array [{shown}] has {_shown(size)} elements{zeros}, more than the limit of 2^63-1")
     if 0 in dims and size > MAX_ELEMENTS // LARGEST_ITEM:
         shown = ",".join(map(str, dims))
-        elements = f"{_shown(size)} elements without its extents of 0"
-        refuse("overflow", f"an empty array [{shown}] has {elements}, more than 2^59-1")
+        elements = f"{_shown(size)} elements (not counting extents of 0)"
+        refuse("overflow", f"the empty array [{shown}] has {elements}, more than the limit of 2^59-1")
 
 
 def _shown(number: int) -> str:
     """A number that may have more digits than Python converts."""
-    return str(number) if number < 10**40 else f"of about 2^{number.bit_length() - 1}"
+    return str(number) if number < 10**40 else f"about 2^{number.bit_length() - 1}"
 
 
 def check_devices(what: str, sizes: Sequence[int]) -> None:
@@ -81,4 +81,6 @@ def refuse_tuple(count: int, ends: int, depth: int) -> None:
     if ends > MOST_LEAVES:
         has = f"{count:,} arrays and tokens" + (f" and {ends - count:,} empty tuples" if ends > count else "")
         refuse("tuple_too_large", f"the tuple would have {has}; at most {MOST_LEAVES:,} are allowed")
-    refuse("tuple_too_large", f"tuples would be nested {depth} deep; at most {DEEPEST_TUPLE} levels are allowed")
+    refuse(
+        "tuple_too_large", f"the tuple would be nested {depth} levels deep; at most {DEEPEST_TUPLE} levels are allowed"
+    )

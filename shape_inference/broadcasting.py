@@ -40,14 +40,14 @@ def _placed(low: str, small: Shape, high: str, large: Shape, given: Dims | None)
         if given and given != identity:
             refuse(
                 "invalid_attribute",
-                f"{ATTRIBUTE} {list(given)}: both ranks are {small.rank}, so only {list(identity)} is possible",
+                f"{ATTRIBUTE} must be {list(identity)} because both operands have rank {small.rank}, got {list(given)}",
             )
         return identity
     if not given:
         if small.rank:
             _unmapped(low, small, high, large)
         return ()
-    dims.length(ATTRIBUTE, given, small.rank, f"and {low} {small} has rank")
+    dims.length(ATTRIBUTE, given, small.rank, f"dimension of {low} {small}")
     return dims.dimensions(ATTRIBUTE, given, high, large, ascending=True)
 
 
@@ -60,8 +60,9 @@ def _unmapped(low: str, small: Shape, high: str, large: Shape) -> None:
     hints = [f"{ATTRIBUTE}={places} fits" for places in islice(fitting, 6)]
     refuse(
         "rank_mismatch",
-        f"{high} is {large}, {low} is {small}: ranks {large.rank} and {small.rank} differ, and {ATTRIBUTE} is missing",
-        *(hints or [f"no {ATTRIBUTE} fits"]),
+        f"{high} is {large} and {low} is {small}: ranks {large.rank} and {small.rank} differ, and {ATTRIBUTE} is "
+        "missing",
+        *(hints or [f"no {ATTRIBUTE} fits these shapes"]),
     )
 
 
@@ -71,8 +72,8 @@ def _stretched(low: str, small: Shape, placed: Dims, high: str, large: Shape) ->
         if not _fit(size, extents[dim]):
             refuse(
                 "dimension_mismatch",
-                f"{high} is {large}, {low} is {small}: dimension {dim} of {high} is {extents[dim]}, "
-                f"dimension {source} of {low}, which is mapped to it, is {size}, and neither is 1",
+                f"{high} is {large} and {low} is {small}: dimension {source} of {low} has extent {size} and maps to "
+                f"dimension {dim} of {high}, which has extent {extents[dim]}; they must be equal, or one of them 1",
             )
         extents[dim] = size if extents[dim] == 1 else extents[dim]
     return tuple(extents)

@@ -17,7 +17,7 @@ from .types import AnyShape, Dims, PrimitiveType, ProgramShape, Shape, TokenShap
 def array(name: str, shape: AnyShape) -> Shape:
     """The shape of an operand without its layout; an operand that is not an array is refused."""
     if type(shape) is not Shape:
-        refuse("not_array", f"{name} is {shape}, which is not an array")
+        refuse("not_array", f"expected an array for {name}, got {shape}")
     return shape if shape.layout is None else shape.plain()
 
 
@@ -29,7 +29,7 @@ def alike(operands: Sequence[AnyShape]) -> list[Shape]:
     for number, shape in enumerate(arrays):
         if shape.dims != arrays[0].dims:
             kind = "dimension_mismatch" if shape.rank == arrays[0].rank else "rank_mismatch"
-            refuse(kind, f"operands[0] is {arrays[0]}, operands[{number}] is {shape}; their extents must be the same")
+            refuse(kind, f"operands[0] is {arrays[0]} and operands[{number}] is {shape}; their extents must be equal")
     return arrays
 
 
@@ -41,24 +41,24 @@ def operand_name(number: int, operands: Sequence[AnyShape]) -> str:
 def scalar(name: str, shape: AnyShape) -> Shape:
     scalar_shape = array(name, shape)
     if scalar_shape.dims:
-        refuse("non_scalar", f"{name} is {scalar_shape}; expected a scalar")
+        refuse("non_scalar", f"expected a scalar for {name}, got {scalar_shape}")
     return scalar_shape
 
 
 def token(name: str, shape: AnyShape) -> TokenShape:
     if not isinstance(shape, TokenShape):
-        refuse("token_expected", f"{name} is {shape}; expected a token[]", "xb.after_all(builder=b) makes a token")
+        refuse("token_expected", f"expected a token for {name}, got {shape}", "xb.after_all(builder=b) creates a token")
     return shape
 
 
 def element_type(name: str, shape: Shape, allowed: Collection[PrimitiveType], description: str) -> None:
     if shape.dtype not in allowed:
-        refuse("element_type_unsupported", f"{name} is {shape}: element type {shape.dtype} is not {description}")
+        refuse("element_type_unsupported", f"{name} is {shape}, but its element type must be {description}")
 
 
 def integer(name: str, shape: Shape) -> None:
     if not shape.dtype.is_integer:
-        refuse("element_type_unsupported", f"{name} is {shape}: element type {shape.dtype} is not an integer type")
+        refuse("element_type_unsupported", f"{name} is {shape}, but its element type must be an integer type")
 
 
 def same_type(first: str, a: Shape, second: str, b: Shape, *, mixed_floats: bool = False) -> PrimitiveType:
@@ -68,8 +68,8 @@ def same_type(first: str, a: Shape, second: str, b: Shape, *, mixed_floats: bool
     if not (mixed_floats and a.dtype.is_float and b.dtype.is_float):
         refuse(
             "element_type_mismatch",
-            f"{first} is {a}, {second} is {b}: element types {a.dtype} and {b.dtype} differ",
-            f"xb.convert({second}, xb.{a.dtype}) makes them equal",
+            f"{first} is {a} and {second} is {b}: element types {a.dtype} and {b.dtype} differ",
+            f"xb.convert({second}, xb.{a.dtype}) makes the element types equal",
         )
     return wider(a.dtype, b.dtype)
 
@@ -93,14 +93,14 @@ def limits(of: PrimitiveType) -> tuple[int, int]:
 
 
 def legal_dimensions(rank: int) -> str:
-    return f"expected 0..{rank - 1} for rank {rank}" if rank else "rank 0 has no dimensions"
+    return f"expected 0..{rank - 1} for rank {rank}" if rank else "an array of rank 0 has no dimensions"
 
 
 def dimension(attribute: str, dim: int, name: str, shape: Shape) -> int:
     if not 0 <= dim < shape.rank:
         refuse(
             "dimension_out_of_range",
-            f"{attribute} names dimension {dim} of {name} {shape}; {legal_dimensions(shape.rank)}",
+            f"{attribute}={dim} is out of range for {name} {shape}; {legal_dimensions(shape.rank)}",
         )
     return dim
 
@@ -111,41 +111,48 @@ def dimensions(attribute: str, dims: Dims, name: str, shape: Shape, *, ascending
         if not 0 <= dim < shape.rank:
             refuse(
                 "dimension_out_of_range",
-                f"{attribute} {list(dims)} names dimension {dim} of {name} {shape}; {legal_dimensions(shape.rank)}",
+                f"dimension {dim} in {attribute} {list(dims)} is out of range for {name} {shape}; "
+                f"{legal_dimensions(shape.rank)}",
             )
     distinct(attribute, dims)
     if ascending and list(dims) != sorted(dims):
-        refuse("bad_order", f"{attribute} {list(dims)} is not in ascending order", f"{sorted(dims)} is in order")
+        refuse("bad_order", f"{attribute} must be in ascending order, got {list(dims)}", f"{sorted(dims)} is in order")
     return dims
 
 
 def distinct(attribute: str, dims: Sequence[int]) -> None:
     if len(set(dims)) != len(dims):
         twice = next(dim for dim in dims if dims.count(dim) > 1)
-        refuse("duplicate_dimension", f"{attribute} {list(dims)} names dimension {twice} twice")
+        refuse("duplicate_dimension", f"dimension {twice} appears twice in {attribute} {list(dims)}")
 
 
 def permutation(attribute: str, dims: Dims, name: str, shape: Shape) -> None:
     if sorted(dims) != list(range(shape.rank)):
         refuse(
             "not_permutation",
-            f"{attribute} {list(dims)} is not a permutation of the dimensions {list(range(shape.rank))} of {name} "
-            f"{shape}",
+            f"{attribute} must be a permutation of the dimensions {list(range(shape.rank))} of {name} {shape}, "
+            f"got {list(dims)}",
         )
 
 
 def length(attribute: str, values: Sequence[object], expected: int, what: str) -> None:
     if len(values) != expected:
-        refuse("attribute_length_mismatch", f"{attribute} has {len(values)} entries, {what} {expected}")
+        entries = "entry" if expected == 1 else "entries"
+        refuse(
+            "attribute_length_mismatch",
+            f"{attribute} must have {expected} {entries}, one for each {what}, got {len(values)}",
+        )
 
 
 def sizes(attribute: str, values: Dims, dtype: PrimitiveType | None = None) -> None:
     """Refuse extents that are negative, or whose element count exceeds 2^63-1."""
     for dim, size in enumerate(values):
         if size < 0:
-            refuse("negative_size", f"{attribute} {list(values)} has size {size} for dimension {dim}")
+            refuse("negative_size", f"{attribute} {list(values)} has the negative size {size} in dimension {dim}")
     if math.prod(values) > MAX_ELEMENTS:
-        refuse("overflow", f"{attribute} {list(values)} has {math.prod(values)} elements, more than 2^63-1")
+        refuse(
+            "overflow", f"{attribute} {list(values)} has {math.prod(values)} elements, more than the limit of 2^63-1"
+        )
 
 
 def dynamic_of(dims: int, flags: Iterable[bool]) -> tuple[bool, ...]:
@@ -154,14 +161,14 @@ def dynamic_of(dims: int, flags: Iterable[bool]) -> tuple[bool, ...]:
     return dynamic if any(dynamic) else ()
 
 
-def check_call(role: str, region: ProgramShape, operands: Sequence[AnyShape], what: str = "operand") -> None:
+def check_call(role: str, region: ProgramShape, operands: Sequence[AnyShape], what: str = "operand {}") -> None:
     """Refuse a called computation whose parameter shapes differ from the shapes of the operands."""
     check_arity(role, region, len(operands), f"({', '.join(map(repr, operands))})")
     for number, (parameter, operand) in enumerate(zip(region.parameters, operands, strict=True)):
         if not compatible(parameter, operand):
             refuse(
                 "signature_mismatch",
-                f"{role} takes {parameter} as parameter {number}, {what} {number} is {operand}"
+                f"parameter {number} of {role} is {parameter}, but {what.format(number)} is {operand}"
                 f"{first_difference(parameter, operand)}",
             )
 
@@ -170,8 +177,8 @@ def check_arity(role: str, region: ProgramShape, expected: int, arguments: str) 
     if len(region.parameters) != expected:
         refuse(
             "arity_mismatch",
-            f"{role} has {len(region.parameters)} parameters, expected {expected}: it is {region}, "
-            f"called with {arguments}",
+            f"expected {expected} parameter{'s' * (expected != 1)} for {role}, got {len(region.parameters)}: {role} is "
+            f"{region} and is called with {arguments}",
         )
 
 
@@ -180,7 +187,7 @@ def check_result(role: str, region: ProgramShape, expected: AnyShape, why: str) 
     if not compatible(region.result, expected):
         refuse(
             "signature_mismatch",
-            f"{role} returns {region.result}, {why} {expected}{first_difference(region.result, expected)}",
+            f"{role} returns {region.result}, but {why} {expected}{first_difference(region.result, expected)}",
         )
 
 
@@ -190,5 +197,5 @@ def first_difference(a: AnyShape, b: AnyShape) -> str:
         return ""
     for index, (left, right) in enumerate(zip_longest(a.elements, b.elements)):
         if left is None or right is None or not compatible(left, right):
-            return f" (they differ first at tuple index {index}: {left} and {right})"
+            return f" (the first difference is at tuple index {index}: {left} and {right})"
     return ""

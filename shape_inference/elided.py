@@ -10,7 +10,7 @@ from attrs import frozen
 from .rules import refuse
 from .types import Dims, PrimitiveType
 
-HINT = "print in full: --xla_dump_large_constants, or print_large_constants=True of HloPrintOptions"
+HINT = "to print all elements, pass --xla_dump_large_constants or set print_large_constants=True in HloPrintOptions"
 
 
 @frozen(eq=False)
@@ -49,6 +49,6 @@ def refuse_elided(array: ElidedArray, name: str = "", source: object = None) -> 
     what = f"{array.element_type}[{extents}]"
     refuse(
         "elided_constant",
-        f"the elements{of} ({what}) are omitted from the text, as {{...}}; {HINT} [elided_constant]",
+        f"the text omits the elements{of} ({what}), as {{...}}; {HINT} [elided_constant]",
         HINT,
     )

@@ -13,15 +13,15 @@ Pairs = Sequence[tuple[int, int]]
 
 def positive(attribute: str, value: int) -> None:
     if value <= 0:
-        refuse("non_positive", f"{attribute}={value}; expected at least 1")
+        refuse("non_positive", f"{attribute} must be at least 1, got {value}")
 
 
 def divisible(operand: Shape, attribute: str, dim: int, count: str, parts: int) -> None:
     if operand.dims[dim] % parts:
         refuse(
             "divisibility",
-            f"{attribute}={dim} of operand {operand} has extent {operand.dims[dim]}, "
-            f"which {count}={parts} does not divide",
+            f"{count}={parts} does not divide {operand.dims[dim]}, the extent of dimension {dim} ({attribute}) of "
+            f"operand {operand}",
         )
 
 
@@ -34,38 +34,37 @@ def check_groups(
     """
     is_across = channel_id is not None and channel_id > 0
     if global_ids and not is_across:
-        channel = (
-            "without channel_id" if channel_id is None else f"with channel_id={channel_id}, which is not a channel"
-        )
+        channel = "channel_id is missing" if channel_id is None else f"got channel_id={channel_id}"
         refuse(
             "invalid_attribute",
-            f"use_global_device_ids=True {channel}; the ids of the groups would be replicas",
-            "channel_id=1 makes them devices; each collective has a channel_id of its own",
+            f"use_global_device_ids=True requires a positive channel_id; {channel}",
+            "without a channel, replica_groups lists replicas; pass a different positive channel_id to each collective",
         )
     if global_ids and not groups:
         refuse(
             "invalid_group",
-            "use_global_device_ids=True without replica_groups; expected groups of the ids of all devices",
+            "use_global_device_ids=True requires replica_groups with the ids of all devices",
         )
     shown = [list(group) for group in groups]
     seen: set[int] = set()
     for number, group in enumerate(groups):
         if not group:
-            refuse("invalid_group", f"replica_groups {shown}: group {number} is empty")
+            refuse("invalid_group", f"group {number} of replica_groups {shown} is empty")
         for replica in group:
             if replica < 0 or replica in seen:
                 problem = "negative" if replica < 0 else "listed twice"
-                refuse("invalid_group", f"replica_groups {shown}: replica {replica} is {problem}")
+                refuse("invalid_group", f"replica {replica} in replica_groups {shown} is {problem}")
             seen.add(replica)
         if attribute and not is_across and len(group) != size:
             refuse(
-                "invalid_group", f"replica_groups {shown}: group {number} has {len(group)} members, {attribute}={size}"
+                "invalid_group",
+                f"group {number} of replica_groups {shown} has size {len(group)}, but {attribute} is {size}",
             )
         if attribute and len(group) != len(groups[0]):
             refuse(
                 "invalid_group",
-                f"replica_groups {shown}: groups of {len(groups[0])} and {len(group)} members; "
-                "all must have the same size",
+                f"replica_groups {shown} has groups of sizes {len(groups[0])} and {len(group)}; "
+                "all groups must have the same size",
             )
 
 
@@ -78,7 +77,7 @@ def check_pairs(pairs: Pairs, attribute: str = "source_target_pairs") -> None:
             device = pair[place]
             if device < 0 or device in seen:
                 problem = "negative" if device < 0 else "listed twice"
-                refuse("invalid_group", f"{attribute} {shown}: {role} {device} is {problem}")
+                refuse("invalid_group", f"{role} {device} in {attribute} {shown} is {problem}")
             seen.add(device)
 
 
@@ -87,7 +86,8 @@ def check_replica_group_ids(ids: Dims, num_replicas: int | None) -> Groups:
     if num_replicas is not None and len(ids) != num_replicas:
         refuse(
             "invalid_group",
-            f"replica_group_ids {list(ids)} has {len(ids)} ids for {num_replicas} replicas; expected one for each",
+            f"replica_group_ids must have one id for each replica: expected {num_replicas}, got {len(ids)} in "
+            f"{list(ids)}",
         )
     return tuple(tuple(replica for replica, number in enumerate(ids) if number == group) for group in sorted(set(ids)))
 
@@ -98,6 +98,6 @@ def check_equal_groups(groups: Groups) -> None:
         if len(group) != len(groups[0]):
             refuse(
                 "invalid_group",
-                f"replica_groups {[list(each) for each in groups]}: {list(groups[0])} has {len(groups[0])} members, "
-                f"{list(group)} has {len(group)}; all must have the same size",
+                f"groups {list(groups[0])} and {list(group)} of replica_groups {[list(each) for each in groups]} have "
+                f"sizes {len(groups[0])} and {len(group)}; all groups must have the same size",
             )

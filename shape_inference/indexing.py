@@ -31,8 +31,8 @@ def check_vectors(names: IndexNames, indices: Shape, index_vector_dim: int) -> N
     if not 0 <= index_vector_dim <= indices.rank:
         refuse(
             "dimension_out_of_range",
-            f"index_vector_dim={index_vector_dim} for {names.indices} {indices}; expected 0..{indices.rank}, "
-            f"and {indices.rank} makes each element an index vector",
+            f"index_vector_dim={index_vector_dim} is out of range for {names.indices} {indices}; expected "
+            f"0..{indices.rank}, where {indices.rank} makes each element an index vector",
         )
 
 
@@ -47,8 +47,8 @@ def check_index_map(names: IndexNames, index_map: Dims, index_vector_dim: int, i
     if len(index_map) != size:
         refuse(
             "attribute_length_mismatch",
-            f"{names.index_map} {list(index_map)} has {len(index_map)} entries, index vectors of {names.indices} "
-            f"{indices} (index_vector_dim={index_vector_dim}) have {size}",
+            f"{names.index_map} {list(index_map)} has length {len(index_map)}, but the index vectors of "
+            f"{names.indices} {indices} (index_vector_dim={index_vector_dim}) have length {size}",
         )
     dims.dimensions(names.index_map, index_map, "operand", operand)
 
@@ -65,8 +65,8 @@ def check_excluded(
     if len(batching) != len(indices_batching):
         refuse(
             "attribute_length_mismatch",
-            f"{names.batching} {list(batching)} has {len(batching)} entries, {names.indices_batching} "
-            f"{list(indices_batching)} has {len(indices_batching)}",
+            f"{names.batching} {list(batching)} and {names.indices_batching} {list(indices_batching)} must have the "
+            f"same length, got {len(batching)} and {len(indices_batching)}",
         )
 
 
@@ -78,16 +78,16 @@ def check_pairs(
     if index_vector_dim in indices_batching:
         refuse(
             "invalid_attribute",
-            f"{names.indices_batching} {list(indices_batching)} has dimension index_vector_dim={index_vector_dim}, "
-            "along which the index vectors lie",
+            f"{names.indices_batching} {list(indices_batching)} must not contain index_vector_dim={index_vector_dim}, "
+            "the dimension of the index vectors",
         )
     for left, right in zip(batching, indices_batching, strict=True):
         if operand.dims[left] != indices.dims[right]:
             refuse(
                 "dimension_mismatch",
-                f"dimension {left} of operand {operand} is {operand.dims[left]}, dimension {right} of {names.indices} "
-                f"{indices} is {indices.dims[right]}; {names.batching} {list(batching)} and {names.indices_batching} "
-                f"{list(indices_batching)} pair them",
+                f"{names.batching} {list(batching)} and {names.indices_batching} {list(indices_batching)} pair "
+                f"dimension {left} of operand {operand} with dimension {right} of {names.indices} {indices}, but their "
+                f"extents {operand.dims[left]} and {indices.dims[right]} differ",
             )
 
 

@@ -99,7 +99,7 @@ class _Reader:
         if name == "b":
             return self._buffer()
         if name != "token" and name not in PRIMITIVES:
-            self.refuse(f"{_quoted(name)} is not an element type")
+            self.refuse(f"expected an element type, got {_quoted(name)}")
         self.take()
         self.expect("[")
         extents = self._extents()
@@ -151,7 +151,7 @@ class _Reader:
     def _extent(self) -> tuple[int, bool]:
         match = _EXTENT.fullmatch(self.ahead)
         if not match:
-            self.refuse(f"{_quoted(self.ahead)} is not an extent")
+            self.refuse(f"expected an extent, got {_quoted(self.ahead)}")
         digits = match[2]
         if len(digits) > 400 or not 0 <= int(digits) <= MAX_EXTENT:
             self.refuse(f"extent {digits[:24]}{'...' * (len(digits) > 24)} is out of range; expected 0..2^63-1")

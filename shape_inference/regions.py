@@ -113,7 +113,7 @@ def scan_slices(inputs: Sequence[AnyShape], dimension: int) -> list[Shape]:
     for number, operand in enumerate(inputs):
         shape = dims.array(f"operands[{number}]", operand)
         if not shape.dims:
-            refuse("rank_too_small", f"operands[{number}] is {shape}, which has no dimension to scan along")
+            refuse("rank_too_small", f"operands[{number}] is {shape}, which has no dimension to scan")
         dims.dimension("dimension", dimension, f"operands[{number}]", shape)
         kept_dims = [dim for dim in range(shape.rank) if dim != dimension]
         flags = dims.dynamic_of(len(kept_dims), (shape.dynamic[dim] for dim in kept_dims if shape.dynamic))

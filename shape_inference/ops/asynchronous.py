@@ -69,7 +69,7 @@ def all_gather_done(start: AnyShape) -> AnyShape:
     if len([*leaves(given)]) != len([*leaves(result)]) or isinstance(given, TupleShape) != isinstance(
         result, TupleShape
     ):
-        refuse("signature_mismatch", f"start is {start}; expected the (operand, result) of an all_gather_start")
+        refuse("signature_mismatch", f"expected the (operand, result) of an all_gather_start, got start {start}")
     return result
 
 
@@ -96,7 +96,7 @@ def collective_permute_done(start: AnyShape) -> AnyShape:
         _same(start, given, result, "a collective_permute_start", what)
     pairs = zip_longest(leaves(given), leaves(result))
     if not all(_may_hold(*pair) for pair in pairs) or isinstance(given, TupleShape) != isinstance(result, TupleShape):
-        refuse("signature_mismatch", f"start is {start}; expected the {what} of a collective_permute_start")
+        refuse("signature_mismatch", f"expected the {what} of a collective_permute_start, got start {start}")
     return result
 
 
@@ -118,7 +118,7 @@ def copy_done(start: AnyShape) -> AnyShape:
     destination, source, context = _halves(start, "a copy_start", what, 3)
     _same(start, destination, source, "a copy_start", what)
     if context != _CONTEXT:
-        refuse("signature_mismatch", f"start is {start}; expected the {what} of a copy_start")
+        refuse("signature_mismatch", f"expected the {what} of a copy_start, got start {start}")
     return destination
 
 
@@ -148,7 +148,7 @@ def _of_async(start: AnyShape) -> TupleShape:
     if not isinstance(given, TupleShape):
         refuse(
             "signature_mismatch",
-            f"start is {start}, whose first element is {given}; expected the {what} of an async_start",
+            f"expected the {what} of an async_start, got start {start}, whose first element {given} is not a tuple",
         )
     return start
 
@@ -156,9 +156,11 @@ def _of_async(start: AnyShape) -> TupleShape:
 def _halves(start: AnyShape, origin: str, what: str, count: int | None = None) -> tuple[AnyShape, ...]:
     """The elements of the context of a start op, of which there must be at least two, or exactly `count`."""
     if not isinstance(start, TupleShape):
-        refuse("not_tuple", f"start is {start}; expected the {what} of {origin}")
+        refuse("not_tuple", f"expected the {what} of {origin}, got start {start}")
     if len(start) < 2 or (count is not None and len(start) != count):
-        refuse("signature_mismatch", f"start is {start}, a tuple of {len(start)}; expected the {what} of {origin}")
+        refuse(
+            "signature_mismatch", f"expected the {what} of {origin}, got start {start}, a tuple of length {len(start)}"
+        )
     return start.elements
 
 
@@ -166,6 +168,6 @@ def _same(start: AnyShape, first: AnyShape, second: AnyShape, origin: str, what:
     if not isinstance(first, Shape) or not compatible(first, second):
         refuse(
             "signature_mismatch",
-            f"start is {start}, whose elements {first} and {second} are not arrays of the same shape; "
-            f"expected the {what} of {origin}",
+            f"expected the {what} of {origin}, got start {start}, whose elements {first} and {second} are not arrays "
+            "of the same shape",
         )

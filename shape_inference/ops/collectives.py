@@ -81,7 +81,7 @@ def all_to_all(
     if len(arrays) != 1:
         refuse(
             "arity_mismatch",
-            f"{len(arrays)} operands with split_dimension={split_dimension}; the form with dimensions takes 1",
+            f"expected exactly 1 operand with split_dimension={split_dimension}, got {len(arrays)}",
         )
     (operand,) = arrays
     concat_dimension = split_dimension if concat_dimension is None else concat_dimension
@@ -102,14 +102,15 @@ def _exchanged(
     if concat_dimension is not None or split_count is not None:
         refuse(
             "invalid_attribute",
-            "split_dimension is missing; name it, or leave out concat_dimension and split_count, too",
+            "split_dimension is missing; pass it, or omit concat_dimension and split_count as well",
         )
     for number, each in enumerate(arrays):
         if each != arrays[0]:
             refuse(
-                "dimension_mismatch", f"operands[0] is {arrays[0]}, operands[{number}] is {each}; all must be the same"
+                "dimension_mismatch",
+                f"operands[0] is {arrays[0]} and operands[{number}] is {each}; all operands must have the same shape",
             )
-    check_groups(groups, None, False, "the number of operands,", len(arrays))
+    check_groups(groups, None, False, "the number of operands", len(arrays))
     return TupleShape(arrays)
 
 
@@ -160,8 +161,9 @@ def ragged_all_to_all(
         if updates.dims[0] % max(len(group), 1):
             refuse(
                 "invalid_group",
-                f"replica_groups {[list(each) for each in replica_groups]}: group {number} has {len(group)} members, "
-                f"dimension 0 of input_offsets={updates.dims[0]}: each member has as many updates as the others",
+                f"each member of a group must have the same number of updates, but the {len(group)} members of group "
+                f"{number} of replica_groups {[list(each) for each in replica_groups]} do not divide dimension 0 of "
+                f"input_offsets, which is {updates.dims[0]}",
             )
     return target
 
@@ -171,17 +173,19 @@ def _same_rows(operand: Shape, output: Shape) -> None:
     if operand.dtype is not output.dtype:
         refuse(
             "element_type_mismatch",
-            f"operand is {operand}, output is {output}: element types {operand.dtype} and {output.dtype} differ",
+            f"operand is {operand} and output is {output}: element types {operand.dtype} and {output.dtype} differ",
         )
     for name, each in (("operand", operand), ("output", output)):
         if not each.rank:
             refuse(
                 "rank_too_small",
-                f"{name} is {each} of rank 0; expected rank 1 or more, since dimension 0 has the rows that are sent",
+                f"{name} is {each}, but it must have rank 1 or more; dimension 0 contains the rows to send",
             )
     if operand.dims[1:] != output.dims[1:]:
         kind = "dimension_mismatch" if operand.rank == output.rank else "rank_mismatch"
-        refuse(kind, f"operand is {operand}, output is {output}; all dimensions but 0 must be the same")
+        refuse(
+            kind, f"operand is {operand} and output is {output}; all extents except that of dimension 0 must be equal"
+        )
 
 
 def _updates(numbers: dict[str, Shape]) -> Shape:
@@ -190,11 +194,11 @@ def _updates(numbers: dict[str, Shape]) -> Shape:
     for name, each in numbers.items():
         integer(name, each)
         if each.rank not in (1, 2):
-            refuse("rank_mismatch", f"{name} is {each} of rank {each.rank}; expected rank 1 or 2")
+            refuse("rank_mismatch", f"expected rank 1 or 2 for {name}, got {each} of rank {each.rank}")
         if each.dtype is not first.dtype:
-            refuse("element_type_mismatch", f"input_offsets is {first}, {name} is {each}; all must be the same")
+            refuse("element_type_mismatch", f"input_offsets is {first} and {name} is {each}; their types must be equal")
         if each != first:
-            refuse("dimension_mismatch", f"input_offsets is {first}, {name} is {each}; all must be the same")
+            refuse("dimension_mismatch", f"input_offsets is {first} and {name} is {each}; their shapes must be equal")
     return first
 
 
@@ -224,8 +228,8 @@ def _reducer(to_apply: ProgramShape, operand: Shape) -> Shape:
         if not fits or not _accumulates(operand, shape):
             refuse(
                 "signature_mismatch",
-                f"to_apply is {to_apply}, whose {role} is {shape}; operand {operand} requires "
-                f"({operand.dtype}[], {operand.dtype}[]) -> {operand.dtype}[]",
+                f"operand {operand} requires to_apply to be ({operand.dtype}[], {operand.dtype}[]) -> "
+                f"{operand.dtype}[], but its {role} is {shape}: to_apply is {to_apply}",
             )
     assert isinstance(result, Shape)
     return result
@@ -256,13 +260,17 @@ def _permuted_in_place(operands: Sequence[AnyShape], slice_sizes: Sequence[Dims]
     if len(operands) != len(_IN_PLACE_OPERANDS):
         refuse(
             "arity_mismatch",
-            f"{len(operands)} operands with slice_sizes {[list(extents) for extents in slice_sizes]}; expected "
-            f"{len(_IN_PLACE_OPERANDS)}: {', '.join(_IN_PLACE_OPERANDS)}",
+            f"slice_sizes {[list(extents) for extents in slice_sizes]} requires {len(_IN_PLACE_OPERANDS)} operands "
+            f"({', '.join(_IN_PLACE_OPERANDS)}), got {len(operands)}",
         )
     source, target, *starts = operands
     inputs, outputs = _buffers("input", source), _buffers("output", target)
     if len(inputs) != len(outputs):
-        refuse("dimension_mismatch", f"input is {source}, output is {target}: {len(inputs)} and {len(outputs)} arrays")
+        refuse(
+            "dimension_mismatch",
+            f"input {source} and output {target} must have the same number of arrays, "
+            f"got {len(inputs)} and {len(outputs)}",
+        )
     for number, (buffer, written) in enumerate(zip(inputs, outputs, strict=True)):
         _check_buffers(number, buffer, written)
     for name, shape in zip(_IN_PLACE_OPERANDS[2:], starts, strict=True):
@@ -281,24 +289,24 @@ def _check_buffers(number: int, source: Shape, target: Shape) -> None:
     if source.dtype is not target.dtype:
         refuse(
             "element_type_mismatch",
-            f"array {number} of input is {source}, of output {target}: element types {source.dtype} and "
+            f"array {number} is {source} in input and {target} in output: element types {source.dtype} and "
             f"{target.dtype} differ",
         )
     if source.rank != target.rank:
         refuse(
             "rank_mismatch",
-            f"array {number} of input is {source}, of output {target}: ranks {source.rank} and {target.rank} differ",
+            f"array {number} is {source} in input and {target} in output: ranks {source.rank} and {target.rank} differ",
         )
 
 
 def _check_starts(name: str, shape: AnyShape) -> None:
     if not isinstance(shape, TupleShape):
-        refuse("not_tuple", f"{name} is {shape}; expected a tuple of scalars, one for each dimension")
+        refuse("not_tuple", f"expected a tuple of scalars for {name}, one for each dimension, got {shape}")
     for leaf in leaves(shape):
         scalar = array(name, leaf)
         integer(name, scalar)
         if scalar.dims:
-            refuse("non_scalar", f"{name} is {shape}, with {leaf} in it; expected scalars")
+            refuse("non_scalar", f"expected only scalars in {name} {shape}, got {leaf}")
 
 
 def _check_sizes(slice_sizes: Sequence[Dims], inputs: Sequence[Shape]) -> None:
@@ -307,6 +315,6 @@ def _check_sizes(slice_sizes: Sequence[Dims], inputs: Sequence[Shape]) -> None:
         if len(extents) not in ranks:
             refuse(
                 "attribute_length_mismatch",
-                f"slice_sizes {[list(size) for size in slice_sizes]}: {list(extents)} has {len(extents)} extents, and "
-                f"the arrays of input are {', '.join(map(str, inputs))}",
+                f"{list(extents)} in slice_sizes {[list(size) for size in slice_sizes]} has length {len(extents)}, but "
+                f"no array of input has that rank: {', '.join(map(str, inputs))}",
             )

@@ -11,7 +11,7 @@ from ..rules import infer, refuse
 from ..types import AnyShape, Dims, PrimitiveType, Shape, array_shape
 
 _RICHNESS = {"pred": 0, "unsigned": 1, "signed": 1, "float": 2, "complex": 3}
-_VERBS = {"contracting": "are contracted", "batch": "are a batch pair"}
+_VERBS = {"contracting": "are contracted", "batch": "form a batch pair"}
 _PRECISIONS = ("default", "high", "highest", "packed_nibble")
 
 
@@ -65,7 +65,7 @@ def product_type(lhs: Shape, rhs: Shape, preferred: PrimitiveType | None) -> Pri
     if _RICHNESS[preferred.kind] < _RICHNESS[lhs.dtype.kind]:
         refuse(
             "element_type_mismatch",
-            f"preferred_element_type={preferred} for lhs {lhs} and rhs {rhs}; it cannot hold products of {lhs.dtype}",
+            f"preferred_element_type={preferred} cannot hold products of {lhs.dtype}: lhs is {lhs} and rhs is {rhs}",
         )
     return preferred
 
@@ -90,15 +90,15 @@ def _pairs(role: str, lhs: Shape, rhs: Shape, pairs: tuple[Dims, Dims]) -> None:
     if len(lhs_dims) != len(rhs_dims):
         refuse(
             "attribute_length_mismatch",
-            f"lhs_{role}_dims {list(lhs_dims)} has {len(lhs_dims)} entries, rhs_{role}_dims {list(rhs_dims)} has "
-            f"{len(rhs_dims)}; they pair one by one",
+            f"lhs_{role}_dims {list(lhs_dims)} and rhs_{role}_dims {list(rhs_dims)} must have the same length, "
+            f"got {len(lhs_dims)} and {len(rhs_dims)}",
         )
     for left, right in zip(lhs_dims, rhs_dims, strict=True):
         if lhs.dims[left] != rhs.dims[right]:
             refuse(
                 "dimension_mismatch",
                 f"lhs dimension {left} ({lhs.dims[left]}) and rhs dimension {right} ({rhs.dims[right]}) "
-                f"{_VERBS[role]}, and differ: lhs is {lhs}, rhs is {rhs}",
+                f"{_VERBS[role]} but differ in extent: lhs is {lhs} and rhs is {rhs}",
                 *_transposed(lhs, rhs, left, right),
             )
 
@@ -107,9 +107,9 @@ def _transposed(lhs: Shape, rhs: Shape, left: int, right: int) -> Iterator[str]:
     """The hint for two matrices that fit when one is transposed."""
     if lhs.rank == rhs.rank == 2:
         if lhs.dims[left] == rhs.dims[1 - right]:
-            yield f"rhs dimension {1 - right} is {lhs.dims[left]}: lhs @ rhs.T fits"
+            yield f"rhs dimension {1 - right} is {lhs.dims[left]}, so lhs @ rhs.T fits"
         if lhs.dims[1 - left] == rhs.dims[right]:
-            yield f"lhs dimension {1 - left} is {rhs.dims[right]}: lhs.T @ rhs fits"
+            yield f"lhs dimension {1 - left} is {rhs.dims[right]}, so lhs.T @ rhs fits"
 
 
 def check_precision(words: tuple[str, ...], count: int = 2) -> None:
@@ -117,7 +117,7 @@ def check_precision(words: tuple[str, ...], count: int = 2) -> None:
         wanted = "two" if count == 2 else str(count)
         refuse(
             "invalid_attribute",
-            f"operand_precision {list(words)}; expected none, or {wanted} of {', '.join(_PRECISIONS)}",
+            f"expected operand_precision to be empty or {wanted} of {', '.join(_PRECISIONS)}, got {list(words)}",
         )
 
 
@@ -142,7 +142,7 @@ def ragged_dot(
     if len(lhs_ragged_dims) != 1:
         refuse(
             "attribute_length_mismatch",
-            f"lhs_ragged_dims {list(lhs_ragged_dims)} has {len(lhs_ragged_dims)} entries, expected 1",
+            f"lhs_ragged_dims must have exactly 1 entry, got {list(lhs_ragged_dims)}",
         )
     ragged = dims.dimension("lhs_ragged_dims", lhs_ragged_dims[0], "lhs", left)
     batch, contracting = (lhs_batch_dims, rhs_batch_dims), (lhs_contracting_dims, rhs_contracting_dims)
@@ -200,13 +200,13 @@ def _group_count(groups: Shape, lhs: Shape, prefix: Dims) -> int:
         ranks = "1" if not prefix else f"1 or {len(prefix) + 1}"
         refuse(
             "rank_mismatch",
-            f"group_sizes is {groups} of rank {groups.rank}; expected rank {ranks}, with the groups last",
+            f"expected rank {ranks} for group_sizes, with the groups in the last dimension, got {groups}",
         )
     if groups.rank > 1 and groups.dims[:-1] != wanted:
         refuse(
             "dimension_mismatch",
-            f"group_sizes is {groups}, and lhs {lhs} has the extents {list(wanted)} in its dimensions {list(prefix)} "
-            "before the ragged one",
+            f"group_sizes {groups} must begin with the extents {list(wanted)} of dimensions {list(prefix)} of lhs "
+            f"{lhs}, which precede the ragged dimension",
         )
     return groups.dims[-1]
 
@@ -214,17 +214,17 @@ def _group_count(groups: Shape, lhs: Shape, prefix: Dims) -> int:
 def _check_group(rhs: Shape, group: Dims, count: int, is_free: bool) -> None:
     """Refuse rhs_group_dims other than one dimension of extent `count` (ragged dimension free) or none (not free)."""
     if len(group) != int(is_free):
-        role = "free" if is_free else "a batch or contracting one"
+        role = "free" if is_free else "a batch or contracting dimension"
+        entries = "1 entry" if is_free else "no entries"
         refuse(
             "attribute_length_mismatch",
-            f"rhs_group_dims {list(group)} has {len(group)} entries, and the ragged dimension is {role}; "
-            f"expected {int(is_free)}",
+            f"rhs_group_dims must have {entries} because the ragged dimension is {role}, got {list(group)}",
         )
     if group and rhs.dims[group[0]] != count:
         refuse(
             "dimension_mismatch",
-            f"group_sizes has {count} groups, and dimension {group[0]} of rhs {rhs}, its group dimension, is "
-            f"{rhs.dims[group[0]]}",
+            f"the number of groups in group_sizes is {count}, but the group dimension {group[0]} of rhs {rhs} has "
+            f"extent {rhs.dims[group[0]]}",
         )
 
 
@@ -255,11 +255,11 @@ def _check_scale(name: str, operand: Shape, scale: Shape) -> None:
     """Refuse a scale that is no float, or whose rank or extents do not divide the operand into blocks."""
     for label, shape in ((name, operand), (f"{name}_scale", scale)):
         if not shape.dtype.is_float:
-            refuse("element_type_unsupported", f"{label} is {shape}: element type {shape.dtype} is not floating point")
+            refuse("element_type_unsupported", f"{label} is {shape}, but its element type must be floating point")
     if scale.rank not in (0, operand.rank):
         refuse(
             "rank_mismatch",
-            f"{name}_scale is {scale}, {name} is {operand}; their ranks are the same, or the scale's is 0",
+            f"{name}_scale is {scale} and {name} is {operand}; the scale must have rank 0 or the rank of {name}",
         )
     for dim, (blocks, extent) in enumerate(zip(scale.dims, operand.dims, strict=False)):
         if (extent % blocks if blocks else extent) or (
@@ -267,8 +267,8 @@ def _check_scale(name: str, operand: Shape, scale: Shape) -> None:
         ):
             refuse(
                 "divisibility",
-                f"dimension {dim} of {name}_scale {scale} is {blocks}, which does not divide that of {name} {operand}, "
-                f"{operand.bound(dim)}",
+                f"the extent {blocks} of dimension {dim} of {name}_scale {scale} does not divide the extent "
+                f"{operand.bound(dim)} of that dimension of {name} {operand}",
             )
 
 
@@ -279,7 +279,7 @@ def check_dot_ranks(lhs: AnyShape, rhs: AnyShape) -> tuple[Shape, Shape]:
         if not shape.dims:
             refuse(
                 "rank_too_small",
-                f"{name} is {shape} of rank 0; vectors and matrices, of rank 1 and more, are contracted",
-                "xb.multiply scales",
+                f"{name} is {shape} of rank 0, but a contraction requires rank 1 or more",
+                "xb.multiply multiplies by a scalar",
             )
     return shapes

@@ -20,13 +20,13 @@ def bitcast_convert(operand: AnyShape, *, new_element_type: PrimitiveType) -> Sh
     if (old.kind == "complex") != (new.kind == "complex"):
         refuse(
             "element_type_unsupported",
-            f"operand is {shape}, new_element_type={new}: bits of {old} are not read as {new}",
+            f"cannot reinterpret the bits of {old} as {new}: operand is {shape} and new_element_type is {new}",
         )
     widths = sorted((old.bit_width, new.bit_width))
     if widths[1] % widths[0]:
         refuse(
             "element_type_mismatch",
-            f"operand is {shape}, new_element_type={new}: {old.bit_width} and {new.bit_width} bits, "
+            f"cannot reinterpret operand {shape} as {new}: their widths are {old.bit_width} and {new.bit_width} bits, "
             "and neither is a multiple of the other",
         )
     if old.bit_width == new.bit_width:
@@ -42,13 +42,14 @@ def _joined(shape: Shape, new: PrimitiveType) -> Shape:
     if not shape.dims:
         refuse(
             "rank_too_small",
-            f"operand is {shape}: a minor dimension of {ratio} {shape.dtype} makes one {new}, and rank 0 has none",
+            f"operand is {shape}, but it needs a minor dimension of extent {ratio}: {ratio} {shape.dtype} elements "
+            f"form one {new}",
         )
     if shape.dims[-1] != ratio or (shape.dynamic and shape.dynamic[-1]):
         refuse(
             "dimension_mismatch",
-            f"operand is {shape}: its minor dimension is {shape.bound(shape.rank - 1)}, "
-            f"and {ratio} elements {shape.dtype} of {shape.dtype.bit_width} bits make one {new} of {new.bit_width}",
+            f"expected a minor dimension of {ratio} in operand {shape}, got {shape.bound(shape.rank - 1)}: {ratio} "
+            f"{shape.dtype} elements of {shape.dtype.bit_width} bits form one {new} of {new.bit_width} bits",
         )
     kept = shape.dynamic[:-1]
     return Shape(new, shape.dims[:-1], kept if any(kept) else ())
@@ -60,12 +61,13 @@ def bitcast(operand: AnyShape, *, shape: Shape) -> Shape:
     if source.bytes != shape.bytes:
         refuse(
             "element_count_mismatch",
-            f"operand {source} takes {source.bytes} bytes, shape {shape} takes {shape.bytes}; a bitcast keeps them all",
+            f"a bitcast must keep the number of bytes: operand {source} has {source.bytes}, but shape {shape} has "
+            f"{shape.bytes}",
         )
     if (source.dynamic or shape.dynamic) and (source.dims, source.dynamic) != (shape.dims, shape.dynamic):
         refuse(
             "dimension_mismatch",
-            f"operand is {source}, shape is {shape}: the bytes of a dynamic dimension are not read as another",
+            f"operand is {source} and shape is {shape}: a bitcast cannot change dimensions if one of them is dynamic",
         )
     return shape
 
@@ -77,10 +79,10 @@ def reduce_precision(operand: AnyShape, *, exponent_bits: int, mantissa_bits: in
     if exponent_bits < 1:
         refuse(
             "invalid_attribute",
-            f"exponent_bits={exponent_bits}; expected at least 1, to distinguish zero from infinity",
+            f"exponent_bits must be at least 1 to distinguish zero from infinity, got {exponent_bits}",
         )
     if mantissa_bits < 0:
-        refuse("invalid_attribute", f"mantissa_bits={mantissa_bits}; expected at least 0")
+        refuse("invalid_attribute", f"mantissa_bits must be at least 0, got {mantissa_bits}")
     return shape
 
 
@@ -92,12 +94,12 @@ def stochastic_convert(operand: AnyShape, random: AnyShape, *, new_element_type:
     if shape.dtype.bits != chance.dtype.bits:
         refuse(
             "element_type_mismatch",
-            f"operand is {shape}, random is {chance}: a {shape.dtype} is rounded by {shape.dtype.bits} random bits, "
-            f"and {chance.dtype} has {chance.dtype.bits}",
+            f"operand is {shape} and random is {chance}: rounding {shape.dtype} takes {shape.dtype.bits} random bits, "
+            f"but {chance.dtype} has {chance.dtype.bits}",
         )
     if new_element_type.kind in ("pred", "complex"):
         refuse(
             "element_type_unsupported",
-            f"new_element_type={new_element_type}, which is neither integer nor floating point",
+            f"expected an integer or floating-point new_element_type, got {new_element_type}",
         )
     return same_dims("operand", shape, "random", chance).with_dtype(new_element_type)

@@ -98,10 +98,13 @@ def _common(lhs: AnyShape, rhs: AnyShape) -> Shape:
 def same_dims(first: str, a: Shape, second: str, b: Shape) -> Shape:
     """The shape of two operands of equal extents; a dimension is dynamic if it is dynamic in either operand."""
     if a.rank != b.rank:
-        refuse("rank_mismatch", f"{first} is {a}, {second} is {b}: ranks {a.rank} and {b.rank} differ")
+        refuse("rank_mismatch", f"{first} is {a} and {second} is {b}: ranks {a.rank} and {b.rank} differ")
     for dim, (left, right) in enumerate(zip(a.dims, b.dims, strict=True)):
         if left != right:
-            refuse("dimension_mismatch", f"{first} is {a}, {second} is {b}: dimension {dim} is {left} and {right}")
+            refuse(
+                "dimension_mismatch",
+                f"{first} is {a} and {second} is {b}: extents {left} and {right} of dimension {dim} differ",
+            )
     if a.dynamic and b.dynamic:
         return Shape(a.dtype, a.dims, tuple(map(operator.or_, a.dynamic, b.dynamic)))
     return a if a.dynamic else b
@@ -118,7 +121,7 @@ def compare(lhs: AnyShape, rhs: AnyShape, *, direction: str, type: str | None) -
     shape = _common(lhs, rhs)
     legal = ORDERS[shape.dtype.kind]
     if type is not None and type not in legal:
-        refuse("invalid_attribute", f"type={type!r} for operands {shape}; {' or '.join(legal)} compares {shape.dtype}")
+        refuse("invalid_attribute", f"expected type {' or '.join(legal)} to compare {shape}, got {type!r}")
     return shape.with_dtype(pred)
 
 
@@ -158,7 +161,7 @@ def clamp(min: AnyShape, operand: AnyShape, max: AnyShape) -> Shape:
 def select(pred: AnyShape, on_true: AnyShape, on_false: AnyShape) -> AnyShape:
     choice = array("pred", pred)
     if choice.dtype is not _PRED.dtype:
-        refuse("element_type_mismatch", f"pred is {choice}: element type {choice.dtype} is not pred")
+        refuse("element_type_mismatch", f"pred is {choice}, but its element type must be pred")
     if isinstance(on_true, TupleShape) or not isinstance(on_false, Shape):
         return _select_tuples(choice, on_true, on_false)
     left, right = array("on_true", on_true), array("on_false", on_false)
@@ -174,9 +177,9 @@ _PRED = array_shape(pred, ())
 
 def _select_tuples(choice: Shape, on_true: AnyShape, on_false: AnyShape) -> AnyShape:
     if not compatible(on_true, on_false):
-        refuse("element_type_mismatch", f"on_true is {on_true}, on_false is {on_false}; select requires equal shapes")
+        refuse("element_type_mismatch", f"on_true is {on_true} and on_false is {on_false}; their shapes must be equal")
     if not isinstance(on_true, TupleShape):
-        refuse("not_array", f"on_true is {on_true}, which is neither an array nor a tuple")
+        refuse("not_array", f"expected an array or a tuple for on_true, got {on_true}")
     if choice.dims:
-        refuse("non_scalar", f"pred is {choice}; between tuples a pred[] chooses")
+        refuse("non_scalar", f"expected pred[] for pred, to select between tuples, got {choice}")
     return on_true

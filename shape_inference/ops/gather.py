@@ -62,35 +62,40 @@ def _offsets(offset_dims: Dims, rank: int) -> None:
         if not 0 <= dim < rank:
             refuse(
                 "dimension_out_of_range",
-                f"offset_dims {list(offset_dims)} names dimension {dim} of the result; {dims.legal_dimensions(rank)}",
+                f"dimension {dim} in offset_dims {list(offset_dims)} is out of range for the result; "
+                f"{dims.legal_dimensions(rank)}",
             )
     dims.distinct("offset_dims", offset_dims)
     if list(offset_dims) != sorted(offset_dims):
-        refuse("bad_order", f"offset_dims {list(offset_dims)} is not in ascending order", f"{sorted(offset_dims)} is")
+        refuse(
+            "bad_order",
+            f"offset_dims must be in ascending order, got {list(offset_dims)}",
+            f"{sorted(offset_dims)} is in order",
+        )
 
 
 def _offset_count(offset_dims: Dims, kept: list[int], shape: Shape) -> None:
     refuse(
         "attribute_length_mismatch",
-        f"offset_dims {list(offset_dims)} has {len(offset_dims)} entries, and slices of operand {shape} have "
-        f"{len(kept)} dimensions that are neither collapsed nor batching: {kept}",
+        f"offset_dims must have one entry for each dimension of operand {shape} that is neither collapsed nor batching "
+        f"({kept}): expected {len(kept)}, got {len(offset_dims)} in {list(offset_dims)}",
     )
 
 
 def _sizes(slice_sizes: Dims, shape: Shape, collapsed: Dims, batching: Dims) -> None:
     """Refuse slice sizes greater than the extent, or greater than 1 in a collapsed or batching dimension."""
-    dims.length("slice_sizes", slice_sizes, shape.rank, f"and operand {shape} has rank")
+    dims.length("slice_sizes", slice_sizes, shape.rank, f"dimension of operand {shape}")
     for dim, (size, extent) in enumerate(zip(slice_sizes, shape.dims, strict=True)):
         if not 0 <= size <= extent:
             dims.sizes("slice_sizes", slice_sizes)
             refuse(
                 "index_out_of_range",
-                f"slice_sizes[{dim}]={size} exceeds operand dimension {dim} of extent {extent} (operand is {shape})",
+                f"slice_sizes[{dim}]={size} exceeds the extent {extent} of dimension {dim} of operand {shape}",
             )
         for attribute, missing in (("collapsed_slice_dims", collapsed), ("operand_batching_dims", batching)):
             if size > 1 and dim in missing:
                 refuse(
                     "invalid_attribute",
-                    f"{attribute} {list(missing)} has dimension {dim}, where slice_sizes {list(slice_sizes)} has "
-                    f"{size}, expected 1",
+                    f"slice_sizes[{dim}] must be at most 1 because {attribute} {list(missing)} contains dimension "
+                    f"{dim}, got {size} in {list(slice_sizes)}",
                 )

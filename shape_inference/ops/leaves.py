@@ -12,7 +12,7 @@ from ..types import AnyShape, Shape, array_shape, pred, primitive_type, u32
 @infer
 def parameter(*, number: int, shape: AnyShape) -> AnyShape:
     if number < 0:
-        refuse("invalid_attribute", f"number={number}; expected 0 or more")
+        refuse("invalid_attribute", f"number must be 0 or more, got {number}")
     return shape
 
 
@@ -26,7 +26,7 @@ def iota(*, shape: Shape, iota_dimension: int) -> Shape:
     sizes("shape", shape.dims)
     dimension("iota_dimension", iota_dimension, "the shape", shape)
     if shape.dtype is pred:
-        refuse("element_type_unsupported", f"shape is {shape}; expected numbers")
+        refuse("element_type_unsupported", f"expected a shape with a numeric element type, got {shape}")
     return shape
 
 

@@ -25,16 +25,19 @@ def triangular_solve(
     matrix, right = _square("a", a), array("b", b)
     same_type("a", matrix, "b", right)
     if matrix.rank != right.rank:
-        refuse("rank_mismatch", f"a is {matrix}, b is {right}: ranks {matrix.rank} and {right.rank} differ")
+        refuse("rank_mismatch", f"a is {matrix} and b is {right}: ranks {matrix.rank} and {right.rank} differ")
     for dim, (left, other) in enumerate(zip(matrix.dims[:-2], right.dims[:-2], strict=True)):
         if left != other:
-            refuse("dimension_mismatch", f"a is {matrix}, b is {right}: batch dimension {dim} is {left} and {other}")
+            refuse(
+                "dimension_mismatch",
+                f"a is {matrix} and b is {right}: extents {left} and {other} of batch dimension {dim} differ",
+            )
     dim = right.rank - (2 if left_side else 1)
     if matrix.dims[-1] != right.dims[dim]:
         refuse(
             "dimension_mismatch",
-            f"a is {matrix}, b is {right}: dimension {dim} of b is {right.dims[dim]}, and with left_side={left_side} "
-            f"it must be {matrix.dims[-1]}, as the rows of a",
+            f"a is {matrix} and b is {right}: with left_side={left_side}, dimension {dim} of b must be "
+            f"{matrix.dims[-1]}, the number of rows of a, got {right.dims[dim]}",
         )
     return right
 
@@ -43,12 +46,12 @@ def _square(name: str, shape: AnyShape) -> Shape:
     """The shape of an operand that must be a batch of square matrices of floats or complex numbers."""
     found = array(name, shape)
     if found.rank < 2:
-        refuse("rank_too_small", f"{name} is {found} of rank {found.rank}; expected matrices, of rank 2 or more")
+        refuse("rank_too_small", f"expected matrices of rank 2 or more for {name}, got {found} of rank {found.rank}")
     if found.dims[-1] != found.dims[-2]:
         refuse(
             "dimension_mismatch",
-            f"{name} is {found}: its last two dimensions are {found.dims[-2]} and {found.dims[-1]}; expected "
-            "square matrices",
+            f"expected square matrices for {name}, got {found}, whose last two dimensions are {found.dims[-2]} and "
+            f"{found.dims[-1]}",
         )
     element_type(name, found, *INEXACT)
     return found
@@ -60,13 +63,16 @@ def fft(operand: AnyShape, *, fft_type: str, fft_length: Dims) -> Shape:
     if not 1 <= len(fft_length) <= MOST_DIMENSIONS:
         refuse(
             "invalid_attribute",
-            f"fft_length {list(fft_length)} has {len(fft_length)} entries; the last 1 to {MOST_DIMENSIONS} "
-            "dimensions are transformed",
+            f"fft_length must have 1 to {MOST_DIMENSIONS} entries, one for each of the last dimensions, "
+            f"got {len(fft_length)}: {list(fft_length)}",
         )
     dims.sizes("fft_length", fft_length)
     if shape.rank < len(fft_length):
-        refuse("rank_too_small", f"operand is {shape} of rank {shape.rank}, and fft_length is {list(fft_length)}")
-    element_type("operand", shape, _TRANSFORMED[fft_type], f"{_WORDS[fft_type]}, which {fft_type} takes")
+        refuse(
+            "rank_too_small",
+            f"operand {shape} has rank {shape.rank}, less than the length of fft_length {list(fft_length)}",
+        )
+    element_type("operand", shape, _TRANSFORMED[fft_type], f"{_WORDS[fft_type]} for {fft_type}")
     _lengths(shape, fft_type, fft_length)
     last = half(fft_length[-1]) if fft_type == "RFFT" else fft_length[-1]
     extents = (*shape.dims[: -len(fft_length)], *fft_length[:-1], last)
@@ -87,8 +93,8 @@ def _lengths(shape: Shape, fft_type: str, fft_length: Dims) -> None:
         if size != wanted and not (halved and size == 1 and not length):
             refuse(
                 "dimension_mismatch",
-                f"dimension {dim} of operand {shape} is {size}, and fft_length {list(fft_length)} has {length} there"
-                f"{f'; expected {wanted}, which is half of it plus one' if halved else ''}",
+                f"dimension {dim} of operand {shape} is {size}, but fft_length {list(fft_length)} requires {wanted}"
+                f"{f' ({length} // 2 + 1)' if halved else ''}",
             )
 
 

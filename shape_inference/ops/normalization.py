@@ -57,20 +57,20 @@ def _normalized(operand: AnyShape, feature_index: int, epsilon: float, **vectors
     dims.dimension("feature_index", feature_index, "operand", shape)
     element_type("operand", shape, *FLOAT)
     if not epsilon >= 0:
-        refuse("invalid_attribute", f"epsilon={epsilon}; expected 0 or more")
+        refuse("invalid_attribute", f"epsilon must be 0 or more, got {epsilon}")
     for name, each in vectors.items():
         vector = array(name, each)
         if vector.rank != 1:
             refuse(
                 "rank_mismatch",
-                f"{name} is {vector} of rank {vector.rank}; expected rank 1, with one element for each feature",
+                f"expected a vector with one element for each feature for {name}, got {vector} of rank {vector.rank}",
             )
         same_type("operand", shape, name, vector)
         if vector.dims[0] != shape.dims[feature_index]:
             refuse(
                 "dimension_mismatch",
-                f"{name} is {vector} with {vector.dims[0]} elements, and dimension {feature_index} of operand {shape} "
-                f"(feature_index={feature_index}) is {shape.dims[feature_index]}",
+                f"{name} {vector} has length {vector.dims[0]}, but dimension {feature_index} (feature_index) of "
+                f"operand {shape} has extent {shape.dims[feature_index]}",
             )
     return shape
 

@@ -18,8 +18,8 @@ def sort(operands: Sequence[AnyShape], *, to_apply: ProgramShape, dimension: int
     arrays = dims.alike(operands)
     dims.dimension("dimension", dimension, dims.operand_name(0, operands), arrays[0])
     pairs = [array_shape(each.dtype, ()) for each in arrays for _ in range(2)]
-    dims.check_call("to_apply, the comparator,", to_apply, pairs, "expected parameter")
-    dims.check_result("to_apply, the comparator,", to_apply, array_shape(pred, ()), "expected")
+    dims.check_call("the comparator to_apply", to_apply, pairs, "the element that it compares")
+    dims.check_result("the comparator to_apply", to_apply, array_shape(pred, ()), "must return")
     return arrays[0] if len(arrays) == 1 else TupleShape(arrays)
 
 
@@ -29,15 +29,15 @@ def topk(operand: AnyShape, *, k: int, largest: bool) -> TupleShape:
     if not shape.dims:
         refuse(
             "rank_too_small",
-            f"operand is {shape} of rank 0; the last dimension is searched, so expected rank 1 or more",
+            f"expected an operand of rank 1 or more, got {shape}; the last dimension is searched",
         )
     element_type("operand", shape, *ORDERED)
     if k < 0:
-        refuse("negative_size", f"k={k} for operand {shape}; expected 0..{shape.dims[-1]}")
+        refuse("negative_size", f"expected k of 0..{shape.dims[-1]} for operand {shape}, got {k}")
     if k > shape.dims[-1]:
         refuse(
             "index_out_of_range",
-            f"k={k}, and dimension {shape.rank - 1} of operand {shape} has only {shape.dims[-1]} elements",
+            f"k={k} exceeds the extent {shape.dims[-1]} of dimension {shape.rank - 1} of operand {shape}",
         )
     extents, flags = (*shape.dims[:-1], k), dims.dynamic_of(shape.rank, (*shape.dynamic[:-1], False))
     return TupleShape((Shape(shape.dtype, extents, flags), Shape(s32, extents, flags)))

@@ -14,7 +14,7 @@ _BITS = frozenset(
     for t in PRIMITIVES.values()
     if t.kind in ("signed", "unsigned", "float") and t.bits > 1 and f"u{t.bits}" in PRIMITIVES
 )
-_BITS_WORDS = "an integer or floating point type as wide as an unsigned one of 2 bits and more"
+_BITS_WORDS = "an integer or floating-point type that is as wide as an unsigned type of at least 2 bits"
 
 
 @infer
@@ -25,7 +25,7 @@ def rng(a: AnyShape, b: AnyShape, *, shape: Shape, distribution: str) -> Shape:
     if shape.dtype is not first.dtype:
         refuse(
             "element_type_mismatch",
-            f"shape is {shape}, and a and b are {first}: element types {shape.dtype} and {first.dtype} differ",
+            f"shape is {shape}, but a and b are {first}: element types {shape.dtype} and {first.dtype} differ",
         )
     dims.sizes("shape", shape.dims)
     return shape.plain()
@@ -34,15 +34,15 @@ def rng(a: AnyShape, b: AnyShape, *, shape: Shape, distribution: str) -> Shape:
 @infer
 def rng_bit_generator(state: AnyShape, *, algorithm: str, shape: Shape) -> TupleShape:
     found = array("state", state)
-    element_type("state", found, (u64, u32), "u64, or u32 for its halves")
+    element_type("state", found, (u64, u32), "u64, or u32 for its two halves")
     if found.rank != 1:
-        refuse("rank_mismatch", f"state is {found} of rank {found.rank}; expected a vector, of rank 1")
+        refuse("rank_mismatch", f"expected a vector for state, got {found} of rank {found.rank}")
     legal_dimensions = _state_sizes(found, algorithm)
     if found.dims[0] not in legal_dimensions:
         words = " or ".join(f"{found.dtype}[{size}]" for size in legal_dimensions)
-        refuse("dimension_mismatch", f"state is {found} with {found.dims[0]} words, and {algorithm} has {words}")
+        refuse("dimension_mismatch", f"expected {words} as the state of {algorithm}, got {found}")
     if shape.dtype not in _BITS:
-        refuse("element_type_unsupported", f"shape is {shape}: element type {shape.dtype} is not {_BITS_WORDS}")
+        refuse("element_type_unsupported", f"shape is {shape}, but its element type must be {_BITS_WORDS}")
     dims.sizes("shape", shape.dims)
     return TupleShape((found, shape.plain().with_dtype(PRIMITIVES[f"u{shape.dtype.bits}"])))
 
@@ -58,6 +58,6 @@ def rng_get_and_update_state(*, delta: int, shape: Shape) -> Shape:
     if shape.plain() != u64[2]:
         refuse(
             "dimension_mismatch" if shape.dtype is u64 else "element_type_unsupported",
-            f"shape is {shape}; the state is u64[2]",
+            f"expected the shape of the state, u64[2], got {shape}",
         )
     return shape.plain()

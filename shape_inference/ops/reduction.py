@@ -35,7 +35,8 @@ def same_extents(operands: Sequence[AnyShape], init_values: Sequence[AnyShape]) 
     if len(operands) != len(init_values):
         refuse(
             "arity_mismatch",
-            f"{len(operands)} operands and {len(init_values)} init_values; expected as many init_values as operands",
+            f"expected one init value for each operand, got {len(operands)} operands and {len(init_values)} "
+            "init_values",
         )
     return dims.alike(operands)
 
@@ -56,22 +57,23 @@ def _fitting(
 ) -> list[PrimitiveType]:
     count = len(arrays)
     expected = signature([array_shape(each.dtype, ()) for each in arrays])
-    dims.check_arity(role, to_apply, 2 * count, f"{count} operands and init values")
+    dims.check_arity(role, to_apply, 2 * count, "a value and an init value for each operand")
     results = to_apply.result.elements if isinstance(to_apply.result, TupleShape) else (to_apply.result,)
     if len(results) != count:
         refuse(
             "signature_mismatch",
-            f"{role} is {to_apply}, which returns {len(results)} values for {count} operands; expected {expected}",
+            f"{role} must return one value for each operand: expected {expected}, got {to_apply}",
         )
     for number, (operand, result) in enumerate(zip(arrays, results, strict=True)):
-        labels = ["its result", f"its parameter {number}", f"its parameter {number + count}", "the init value"]
+        parameters = (f"parameter {place} of {role}" for place in (number, number + count))
+        labels = [f"the result of {role}", *parameters, "the init value"]
         shapes = [result, to_apply.parameters[number], to_apply.parameters[number + count], init_values[number]]
         for label, shape in zip(labels, shapes, strict=True):
             fits = _between(operand, shape, result) if label == "the init value" else _is_type(operand, shape, result)
             if not fits:
                 refuse(
                     "signature_mismatch",
-                    f"{role} is {to_apply}: {label} is {shape}, operand is {operand}; expected {expected}",
+                    f"{label} is {shape}, but operand {operand} requires {role} to be {expected}, got {to_apply}",
                 )
     return [result.dtype for result in results if isinstance(result, Shape)]
 

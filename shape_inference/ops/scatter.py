@@ -65,8 +65,8 @@ def _arrays(operands: Sequence[AnyShape], updates: Sequence[AnyShape]) -> tuple[
     if not operands or len(operands) != len(updates):
         refuse(
             "arity_mismatch",
-            f"{len(operands) + 1 + len(updates)} arrays: {len(operands)} operands, scatter_indices and {len(updates)} "
-            f"updates; expected as many updates as operands, and at least 1",
+            f"expected at least 1 operand and one update for each operand, got {len(operands)} operands and "
+            f"{len(updates)} updates",
         )
     arrays, given = _alike("operand", operands), _alike("update", updates)
     for number, (left, right) in enumerate(zip(arrays, given, strict=True)):
@@ -79,7 +79,7 @@ def _alike(name: str, shapes: Sequence[AnyShape]) -> list[Shape]:
     for number, each in enumerate(found):
         if each.dims != found[0].dims:
             kind = "dimension_mismatch" if each.rank == found[0].rank else "rank_mismatch"
-            refuse(kind, f"{name}s[0] is {found[0]}, {name}s[{number}] is {each}; their extents must be the same")
+            refuse(kind, f"{name}s[0] is {found[0]} and {name}s[{number}] is {each}; their extents must be equal")
     return found
 
 
@@ -91,15 +91,16 @@ def _ranks(
     if update.rank != len(window) + places:
         refuse(
             "rank_mismatch",
-            f"updates is {update} of rank {update.rank}; update_window_dims {list(window)} and the {places} dimensions "
-            f"of scatter_indices {indices} without index_vector_dim={vectors} make rank {len(window) + places}",
+            f"expected updates of rank {len(window) + places}, got {update} of rank {update.rank}: update_window_dims "
+            f"{list(window)} adds {len(window)} to the rank, and scatter_indices {indices} without "
+            f"index_vector_dim={vectors} adds {places}",
         )
     covered = len(window) + len(inserted) + len(batching)
     if covered != shape.rank:
         refuse(
             "rank_mismatch",
-            f"operand is {shape} of rank {shape.rank}; update_window_dims {list(window)}, inserted_window_dims "
-            f"{list(inserted)} and input_batching_dims {list(batching)} are {covered} dimensions",
+            f"operand {shape} has rank {shape.rank}, but update_window_dims {list(window)}, inserted_window_dims "
+            f"{list(inserted)} and input_batching_dims {list(batching)} have {covered} entries in total",
         )
 
 
@@ -109,14 +110,14 @@ def _extents(shape: Shape, indices: Shape, update: Shape, window: Dims, kept: li
         if update.dims[dim] > shape.dims[target]:
             refuse(
                 "index_out_of_range",
-                f"window dimension {dim} of updates {update} is {update.dims[dim]}, dimension {target} of operand "
-                f"{shape} is only {shape.dims[target]}",
+                f"the extent {update.dims[dim]} of window dimension {dim} of updates {update} exceeds the extent "
+                f"{shape.dims[target]} of dimension {target} of operand {shape}",
             )
     sizes = [update.dims[dim] for dim in window]
     for dim, (have, wanted) in enumerate(zip(update.dims, merge_dimensions(window, sizes, places), strict=True)):
         if have != wanted:
             refuse(
                 "dimension_mismatch",
-                f"dimension {dim} of updates {update} is {have}, and scatter_indices {indices} has {wanted} index "
-                "vectors there",
+                f"dimension {dim} of updates {update} is {have}, but the number of index vectors in scatter_indices "
+                f"{indices} along that dimension is {wanted}",
             )

@@ -31,7 +31,7 @@ def broadcast(operand: AnyShape, *, sizes: Dims, dimensions: Dims) -> Shape:
     if sizes and (min(sizes) < 0 or math.prod(sizes) > MAX_ELEMENTS):
         dims.sizes("sizes", sizes)
     if len(dimensions) != len(shape.dims):
-        dims.length("dimensions", dimensions, shape.rank, f"and operand {shape} has rank")
+        dims.length("dimensions", dimensions, shape.rank, f"dimension of operand {shape}")
     _injective("dimensions", dimensions, "sizes", sizes)
     for dim, size in zip(dimensions, shape.dims, strict=True):
         if sizes[dim] != size:
@@ -49,7 +49,8 @@ def _injective(attribute: str, dimensions: Dims, target: str, sizes: Dims) -> No
             legal = dims.legal_dimensions(len(sizes))
             refuse(
                 "dimension_out_of_range",
-                f"{attribute} {list(dimensions)} names dimension {dim} of {target} {list(sizes)}; {legal}",
+                f"dimension {dim} in {attribute} {list(dimensions)} is out of range for {target} {list(sizes)}; "
+                f"{legal}",
             )
     if len(dimensions) > 1:
         dims.distinct(attribute, dimensions)
@@ -60,8 +61,8 @@ def _no_fit(attribute: str, dimensions: Dims, dim: int, sizes: Dims, shape: Shap
     fitting = [d for d, size in enumerate(sizes) if size == shape.dims[source]]
     refuse(
         "dimension_mismatch",
-        f"{attribute} {list(dimensions)} makes dimension {source} of operand {shape}, which is {shape.dims[source]}, "
-        f"dimension {dim} of {list(sizes)}, which is {sizes[dim]}",
+        f"{attribute} {list(dimensions)} maps dimension {source} of operand {shape} to dimension {dim} of "
+        f"{list(sizes)}, but extents {shape.dims[source]} and {sizes[dim]} do not fit",
         *([f"dimension {source} fits dimension {' or '.join(map(str, fitting))} of the result"] if fitting else []),
     )
 
@@ -70,11 +71,11 @@ def check_broadcast_in_dim(operand: AnyShape, sizes: Dims, broadcast_dimensions:
     """The checks of XlaBuilder's BroadcastInDim: those of `broadcast`, except that extents of 1 are broadcast."""
     shape = array("operand", operand)
     dims.sizes("shape", sizes)
-    dims.length("broadcast_dimensions", broadcast_dimensions, shape.rank, f"and operand {shape} has rank")
+    dims.length("broadcast_dimensions", broadcast_dimensions, shape.rank, f"dimension of operand {shape}")
     if shape.rank > len(sizes):
         refuse(
             "rank_mismatch",
-            f"operand {shape} has rank {shape.rank}, shape {list(sizes)} has rank {len(sizes)}, which is less",
+            f"operand {shape} has rank {shape.rank}, which exceeds the rank {len(sizes)} of shape {list(sizes)}",
         )
     _injective("broadcast_dimensions", broadcast_dimensions, "shape", sizes)
     for dim, size in zip(broadcast_dimensions, shape.dims, strict=True):
@@ -91,7 +92,8 @@ def reshape(operand: AnyShape, *, new_sizes: Dims) -> Shape:
     if math.prod(new_sizes) != math.prod(shape.dims):
         refuse(
             "element_count_mismatch",
-            f"operand {shape} has {shape.size} elements, new_sizes {list(new_sizes)} has {math.prod(new_sizes)}",
+            f"operand {shape} and new_sizes {list(new_sizes)} must have the same number of elements, got {shape.size} "
+            f"and {math.prod(new_sizes)}",
         )
     if not shape.dynamic:
         return array_shape(shape.dtype, new_sizes)
@@ -107,8 +109,9 @@ def _reshaped_flags(shape: Shape, new_sizes: Dims) -> tuple[bool, ...]:
         if not after or (len(before) > 1 and len(after) > 1):
             refuse(
                 "dimension_mismatch",
-                f"dynamic dimensions {list(before)} of operand {shape} become dimensions {list(after)} of new_sizes "
-                f"{list(new_sizes)}; a dynamic dimension can be merged or split, not both, and not lost",
+                f"new_sizes {list(new_sizes)} turns dynamic dimensions {list(before)} of operand {shape} into "
+                f"dimensions {list(after)}; a reshape can merge or split a dynamic dimension, but it cannot do both or "
+                "remove it",
             )
         found[next((dim for dim in after if new_sizes[dim] != 1), after[0])] = True
     return tuple(found)
@@ -136,7 +139,7 @@ def check_collapse(operand: AnyShape, dimensions: Dims) -> Dims:
         if not 0 <= dim < shape.rank:
             refuse(
                 "dimension_out_of_range",
-                f"dimensions {list(dimensions)} names dimension {dim} of operand {shape}; "
+                f"dimension {dim} in dimensions {list(dimensions)} is out of range for operand {shape}; "
                 f"{dims.legal_dimensions(shape.rank)}",
             )
     if not dimensions:
@@ -145,7 +148,7 @@ def check_collapse(operand: AnyShape, dimensions: Dims) -> Dims:
     if dimensions != tuple(range(first, first + count)):
         refuse(
             "bad_order",
-            f"dimensions {list(dimensions)} are not consecutive in ascending order, which collapse requires",
+            f"dimensions must be consecutive and in ascending order, got {list(dimensions)}",
             "xb.transpose changes the order of the dimensions",
         )
     return (*shape.dims[:first], math.prod(shape.dims[first : first + count]), *shape.dims[first + count :])
@@ -174,7 +177,7 @@ def concatenate(operands: Sequence[AnyShape], *, dimension: int) -> Shape:
         refuse("arity_mismatch", "expected at least 1 operand, got 0")
     shapes = [array(f"operands[{number}]", each) for number, each in enumerate(operands)]
     first = shapes[0]
-    dims.dimension(f"dimension={dimension}", dimension, "operands[0]", first)
+    dims.dimension("dimension", dimension, "operands[0]", first)
     for number, shape in enumerate(shapes):
         _joins(first, number, shape, dimension)
     sizes = (*first.dims[:dimension], sum(shape.dims[dimension] for shape in shapes), *first.dims[dimension + 1 :])
@@ -189,14 +192,14 @@ def _joins(first: Shape, number: int, shape: Shape, dimension: int) -> None:
     if shape.rank != first.rank:
         refuse(
             "rank_mismatch",
-            f"operands[0] is {first}, operands[{number}] is {shape}: ranks {first.rank} and {shape.rank} differ",
+            f"operands[0] is {first} and operands[{number}] is {shape}: ranks {first.rank} and {shape.rank} differ",
         )
     for dim, (left, right) in enumerate(zip(first.dims, shape.dims, strict=True)):
         if left != right and dim != dimension:
             refuse(
                 "dimension_mismatch",
-                f"operands[0] is {first}, operands[{number}] is {shape}: dimension {dim} is {left} and {right}; "
-                f"all but dimension {dimension} must be the same",
+                f"operands[0] is {first} and operands[{number}] is {shape}: extents {left} and {right} of dimension "
+                f"{dim} differ; only extents of dimension {dimension} may differ",
             )
 
 
@@ -215,7 +218,7 @@ def _common_type(shapes: Sequence[Shape]) -> PrimitiveType:
 def pad(operand: AnyShape, padding_value: AnyShape, *, padding: Sequence[PaddingOf]) -> Shape:
     shape, value = array("operand", operand), scalar("padding_value", padding_value)
     dtype = same_type("operand", shape, "padding_value", value, mixed_floats=True)
-    dims.length("padding", padding, shape.rank, f"and operand {shape} has rank")
+    dims.length("padding", padding, shape.rank, f"dimension of operand {shape}")
     sizes = tuple([_padded(shape, dim, each) for dim, each in enumerate(padding)])
     dims.sizes("the result", sizes)
     return Shape(dtype, sizes, shape.dynamic) if shape.dynamic else array_shape(dtype, sizes)
@@ -231,8 +234,8 @@ def _padded(shape: Shape, dim: int, padding: PaddingOf) -> int:
     if padded < 0:
         refuse(
             "negative_size",
-            f"padding low={low}, high={high}, interior={interior} would give dimension {dim} of the operand, "
-            f"which is {size}, the size {padded}",
+            f"padding low={low}, high={high}, interior={interior} would change the extent of dimension {dim} of the "
+            f"operand from {size} to {padded}; expected 0 or more",
         )
     return padded
 
@@ -256,18 +259,20 @@ def dynamic_reshape(
     operand: AnyShape, dim_sizes: Sequence[AnyShape], *, new_size_bounds: Dims, dims_are_dynamic: tuple[bool, ...]
 ) -> Shape:
     shape, rank = array("operand", operand), len(new_size_bounds)
-    what = f"and new_size_bounds {list(new_size_bounds)} has"
+    what = f"entry of new_size_bounds {list(new_size_bounds)}"
     dims.length("dims_are_dynamic", dims_are_dynamic, rank, what)
     if len(dim_sizes) != rank:
-        refuse("arity_mismatch", f"dim_sizes has {len(dim_sizes)} operands, {what} {rank}")
+        refuse(
+            "arity_mismatch", f"dim_sizes must have one operand for each {what}: expected {rank}, got {len(dim_sizes)}"
+        )
     for number, size in enumerate(dim_sizes):
         _is_size(f"dim_sizes[{number}]", size)
     dims.sizes("new_size_bounds", new_size_bounds)
     if math.prod(new_size_bounds) != shape.size:
         refuse(
             "element_count_mismatch",
-            f"operand {shape} has {shape.size} elements, new_size_bounds {list(new_size_bounds)} has "
-            f"{math.prod(new_size_bounds)}",
+            f"operand {shape} and new_size_bounds {list(new_size_bounds)} must have the same number of elements, got "
+            f"{shape.size} and {math.prod(new_size_bounds)}",
         )
     return Shape(shape.dtype, new_size_bounds, dynamic_of(rank, dims_are_dynamic))
 
@@ -275,9 +280,12 @@ def dynamic_reshape(
 def _counted(name: str, operand: AnyShape, dim: int) -> Shape:
     """The shape of an array that must have the dimension `dim`, of an extent that an s32 can represent."""
     shape = array(name, operand)
-    dims.dimension(f"dimension={dim}", dim, name, shape)
+    dims.dimension("dimension", dim, name, shape)
     if shape.dims[dim] > (most := dims.limits(s32)[1]):
-        refuse("overflow", f"dimension {dim} of {name} {shape} is {shape.dims[dim]}, and an s32 holds {most} at most")
+        refuse(
+            "overflow",
+            f"the extent {shape.dims[dim]} of dimension {dim} of {name} {shape} exceeds {most}, the largest s32",
+        )
     return shape
 
 
@@ -285,6 +293,6 @@ def _is_size(name: str, size: AnyShape) -> None:
     if (found := scalar(name, size)).dtype is not s32:
         refuse(
             "element_type_mismatch",
-            f"{name} is {found}: element type {found.dtype} is not s32, of which sizes are",
-            f"xb.convert({name}, xb.s32) makes it one",
+            f"{name} is {found}, but the element type of a size must be s32",
+            f"xb.convert({name}, xb.s32) converts it",
         )

@@ -15,7 +15,7 @@ from ..types import AnyShape, Dims, Shape, array_shape
 @infer
 def slice(operand: AnyShape, *, start_indices: Dims, limit_indices: Dims, strides: Dims) -> Shape:
     shape = array("operand", operand)
-    rank = f"and operand {shape} has rank"
+    rank = f"dimension of operand {shape}"
     length("start_indices", start_indices, shape.rank, rank)
     length("limit_indices", limit_indices, shape.rank, rank)
     strides = strides or (1,) * shape.rank
@@ -34,7 +34,7 @@ def _outside(shape: Shape, dim: int, start: int, limit: int, stride: int) -> Non
     if stride < 1:
         refuse(
             "non_positive",
-            f"stride {stride} of dimension {dim} of operand {shape}; expected at least 1",
+            f"the stride in dimension {dim} of operand {shape} must be at least 1, got {stride}",
             "xb.reverse reverses a dimension",
         )
     size = shape.dims[dim]
@@ -42,7 +42,7 @@ def _outside(shape: Shape, dim: int, start: int, limit: int, stride: int) -> Non
     which, index, expected = ("limit", limit, f"0..{size}") if at_limit else ("start", start, f"0..{limit}")
     refuse(
         "index_out_of_range",
-        f"{which}_indices[{dim}]={index} for dimension {dim} of operand {shape}, which is {size}; expected {expected} "
+        f"{which}_indices[{dim}]={index} is out of range for dimension {dim} of operand {shape}; expected {expected} "
         f"(start {start}, limit {limit})",
     )
 
@@ -57,13 +57,14 @@ def _flagged(shape: Shape, extents: Dims, kept: Sequence[bool]) -> Shape:
 def dynamic_slice(operand: AnyShape, start_indices: Sequence[AnyShape], *, dynamic_slice_sizes: Dims) -> Shape:
     shape = array("operand", operand)
     _starts(shape, start_indices)
-    length("dynamic_slice_sizes", dynamic_slice_sizes, shape.rank, f"and operand {shape} has rank")
+    length("dynamic_slice_sizes", dynamic_slice_sizes, shape.rank, f"dimension of operand {shape}")
     for dim, size in enumerate(dynamic_slice_sizes):
         if not 0 <= size <= shape.dims[dim]:
             sizes("dynamic_slice_sizes", dynamic_slice_sizes)
             refuse(
                 "index_out_of_range",
-                f"dynamic_slice_sizes[{dim}]={size} for dimension {dim} of operand {shape}, which is {shape.dims[dim]}",
+                f"dynamic_slice_sizes[{dim}]={size} exceeds the extent {shape.dims[dim]} of dimension {dim} of operand "
+                f"{shape}",
             )
     if not shape.dynamic:
         return array_shape(shape.dtype, dynamic_slice_sizes)
@@ -75,12 +76,13 @@ def dynamic_slice(operand: AnyShape, start_indices: Sequence[AnyShape], *, dynam
 def dynamic_update_slice(operand: AnyShape, update: AnyShape, start_indices: Sequence[AnyShape]) -> Shape:
     shape, new = array("operand", operand), array("update", update)
     if new.rank != shape.rank:
-        refuse("rank_mismatch", f"operand is {shape}, update is {new}: ranks {shape.rank} and {new.rank} differ")
+        refuse("rank_mismatch", f"operand is {shape} and update is {new}: ranks {shape.rank} and {new.rank} differ")
     same_type("operand", shape, "update", new, mixed_floats=True)
     for dim, (size, room) in enumerate(zip(new.dims, shape.dims, strict=True)):
         if size > room:
             refuse(
-                "index_out_of_range", f"dimension {dim} of update {new} is {size}, of operand {shape} it is only {room}"
+                "index_out_of_range",
+                f"the extent {size} of dimension {dim} of update {new} exceeds the extent {room} in operand {shape}",
             )
     _starts(shape, start_indices)
     return shape
@@ -94,13 +96,13 @@ def _starts(operand: Shape, start_indices: Sequence[AnyShape]) -> None:
     elif len(arrays) != operand.rank:
         refuse(
             "arity_mismatch",
-            f"{len(arrays)} start_indices, and operand {operand} has rank {operand.rank}; "
-            f"expected one for each dimension, or one vector of {operand.rank}",
+            f"expected one start index for each dimension of operand {operand} ({operand.rank}), or one vector of that "
+            f"length, got {len(arrays)} start_indices",
         )
     for number, each in enumerate(arrays):
         name = f"start_indices[{number}]"
         if each.dims and len(arrays) > 1:
-            refuse("non_scalar", f"{name} is {each}; expected a scalar")
+            refuse("non_scalar", f"expected a scalar for {name}, got {each}")
         integer(name, each)
         if each.dtype is not arrays[0].dtype:
             same_type("start_indices[0]", arrays[0], name, each)
@@ -110,19 +112,19 @@ def _vector(operand: Shape, starts: Shape) -> None:
     if starts.rank != 1:
         refuse(
             "rank_mismatch",
-            f"start_indices is {starts} of rank {starts.rank}; expected scalars, or one vector of rank 1",
+            f"expected scalars or one vector for start_indices, got {starts} of rank {starts.rank}",
         )
     if starts.dims[0] != operand.rank:
-        refuse("dimension_mismatch", f"start_indices is {starts}, and operand {operand} has rank {operand.rank}")
+        refuse("dimension_mismatch", f"start_indices is {starts}, but operand {operand} has rank {operand.rank}")
 
 
 def check_index(operand: Shape, dim: int, index: int) -> int:
     """A Python index of a dimension as a non-negative index."""
     size = operand.dims[dim]
     if not -size <= index < size:
-        expected = f"expected {-size}..{size - 1}" if size else "it has no elements"
+        expected = f"expected {-size}..{size - 1}" if size else "its extent is 0"
         refuse(
-            "index_out_of_range", f"index {index} for dimension {dim} of operand {operand}, which is {size}; {expected}"
+            "index_out_of_range", f"index {index} is out of range for dimension {dim} of operand {operand}; {expected}"
         )
     return index % size
 
@@ -137,18 +139,19 @@ def _is_int(bound: Any) -> bool:
 
 def check_span(operand: Shape, dim: int, span: builtins.slice) -> tuple[int, int, int]:
     """A Python slice of a dimension as start, limit and stride; bounds out of range are clamped, as in Python."""
-    given = f"slice {span.start}:{span.stop}:{span.step} of dimension {dim} of operand {operand}"
+    given = f"the slice {span.start}:{span.stop}:{span.step} of dimension {dim} of operand {operand}"
     for bound in (span.start, span.stop, span.step):
         if bound is not None and not _is_int(bound):
             refuse(
                 "invalid_attribute",
-                f"{given}: {bound!r} is not an int",
-                "xb.dynamic_slice(x, starts, sizes) starts at a value; xb.set_dimension_size(x, n, dim) ends at one",
+                f"expected ints in {given}, got {bound!r}",
+                "if a value determines the start, use xb.dynamic_slice(x, starts, sizes); "
+                "if it determines the end, use xb.set_dimension_size(x, n, dim)",
             )
     if span.step is not None and span.step < 1:
         refuse(
             "non_positive",
-            f"{given}: step {span.step}, expected at least 1",
+            f"expected a step of at least 1 in {given}, got {span.step}",
             f"xb.reverse(x, ({dim},)) reverses the dimension",
         )
     start, stop, step = span.indices(operand.dims[dim])

@@ -56,7 +56,7 @@ def recv_done(context: AnyShape, *, channel_id: int, is_host_transfer: bool) -> 
 def infeed(token: AnyShape, *, shape: AnyShape, infeed_config: str) -> TupleShape:
     dims.token("token", token)
     if isinstance(shape, TupleShape) and any(isinstance(each, TupleShape) for each in shape.elements):
-        refuse("not_array", f"shape is {shape}, a nested tuple; an item is an array or a tuple of arrays")
+        refuse("not_array", f"expected an array or a tuple of arrays for shape, got the nested tuple {shape}")
     _payload("shape", shape)
     return TupleShape((shape, a_token))
 
@@ -66,7 +66,7 @@ def outfeed(operand: AnyShape, token: AnyShape, *, outfeed_shape: AnyShape, outf
     _payload("operand", operand)
     dims.token("token", token)
     if not compatible(operand, outfeed_shape):
-        refuse("signature_mismatch", f"operand is {operand}, outfeed_shape is {outfeed_shape}")
+        refuse("signature_mismatch", f"operand is {operand}, but outfeed_shape is {outfeed_shape}")
     return a_token
 
 
@@ -101,12 +101,12 @@ def custom_call(
 
 def _constrained(operands: Sequence[AnyShape], constraints: Sequence[AnyShape]) -> None:
     """Refuse layout constraints that are not a shape compatible with each operand."""
-    dims.length("operand_layout_constraints", constraints, len(operands), "and the operands are")
+    dims.length("operand_layout_constraints", constraints, len(operands), "operand")
     for number, (operand, wanted) in enumerate(zip(operands, constraints, strict=True)):
         if not compatible(operand, wanted):
             refuse(
                 "signature_mismatch",
-                f"operand_layout_constraints[{number}] is {wanted}, operands[{number}] is {operand}",
+                f"operand_layout_constraints[{number}] is {wanted}, but operands[{number}] is {operand}",
             )
 
 
@@ -116,17 +116,17 @@ def _context(payload: AnyShape) -> TupleShape:
 
 def _payload(name: str, shape: AnyShape) -> None:
     if any(not isinstance(leaf, Shape) for leaf in leaves(shape)):
-        refuse("not_array", f"{name} is {shape}, which contains a token; expected arrays")
+        refuse("not_array", f"expected only arrays in {name}, got {shape}, which contains a token")
 
 
 def _payload_of(origin: str, context: AnyShape) -> AnyShape:
     if not isinstance(context, TupleShape):
-        refuse("not_tuple", f"context is {context}; expected the context of {origin}")
+        refuse("not_tuple", f"expected the context of {origin}, got {context}")
     if len(context) != 3 or context.elements[1:] != (array_shape(u32, ()), a_token):
-        refuse("signature_mismatch", f"context is {context}; expected the context (T, u32[], token[]) of {origin}")
+        refuse("signature_mismatch", f"expected the context (T, u32[], token[]) of {origin}, got {context}")
     return context.elements[0]
 
 
 def _channel(channel_id: int) -> None:
     if channel_id < 0:
-        refuse("non_positive", f"channel_id={channel_id}; expected a number that is not negative")
+        refuse("non_positive", f"channel_id must be 0 or more, got {channel_id}")

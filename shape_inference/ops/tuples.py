@@ -17,9 +17,12 @@ def tuple_(operands: Sequence[AnyShape]) -> TupleShape:
 @infer
 def get_tuple_element(operand: AnyShape, *, index: int) -> AnyShape:
     if not isinstance(operand, TupleShape):
-        refuse("not_tuple", f"operand is {operand}; expected a tuple")
+        refuse("not_tuple", f"expected a tuple for operand, got {operand}")
     if not 0 <= index < len(operand):
-        refuse("index_out_of_range", f"index={index}, and operand {operand} has {len(operand)} elements")
+        refuse(
+            "index_out_of_range",
+            f"index={index} is out of range for operand {operand}, a tuple of length {len(operand)}",
+        )
     return operand.elements[index]
 
 

@@ -49,17 +49,19 @@ def select_and_scatter(
 ) -> Shape:
     shape, values = array("operand", operand), array("source", source)
     element = array_shape(shape.dtype, ())
-    dims.check_call("select", select, (element, element), "which chooses between elements of the operand:")
-    dims.check_result("select", select, array_shape(pred, ()), "which says which of two elements is chosen:")
+    dims.check_call("select", select, (element, element), "an element of operand")
+    dims.check_result("select", select, array_shape(pred, ()), "must return")
     check_window(window, shape.rank, f"operand {shape}")
     wanted = _shape(shape.dtype, places(window, shape.dims), shape.dynamic)
     if values.dims != wanted.dims:
         kind = "dimension_mismatch" if values.rank == wanted.rank else "rank_mismatch"
-        refuse(kind, f"source is {values}, and the window has a place for each element of {wanted} on operand {shape}")
+        refuse(
+            kind, f"expected source {wanted}, with an element for each window position on operand {shape}, got {values}"
+        )
     (dtype,) = accumulators(scatter, [values], [init_value], "scatter")
     dims.same_type("operand", shape, "source", values)
     if dtype is not shape.dtype:
-        refuse("signature_mismatch", f"scatter is {scatter}, and operand is {shape}: expected {element} throughout")
+        refuse("signature_mismatch", f"operand {shape} requires scatter to take and return {element}, got {scatter}")
     return shape
 
 
@@ -88,17 +90,18 @@ def convolution(
 def _roles(numbers: ConvolutionDimensionNumbers, lhs: Shape, rhs: Shape) -> None:
     """Refuse operands of different ranks, and dimension numbers that do not give each dimension one role."""
     if lhs.rank != rhs.rank:
-        refuse("rank_mismatch", f"lhs is {lhs}, rhs is {rhs}: ranks {lhs.rank} and {rhs.rank} differ")
+        refuse("rank_mismatch", f"lhs is {lhs} and rhs is {rhs}: ranks {lhs.rank} and {rhs.rank} differ")
     if lhs.rank < 2:
         refuse(
             "rank_too_small",
-            f"lhs is {lhs}, rhs is {rhs}, of rank {lhs.rank}; both have two feature or batch dimensions, at least",
+            f"expected lhs and rhs of rank 2 or more, for their batch and feature dimensions, got {lhs} and {rhs}",
         )
     for name, given in (("lhs", numbers.lhs), ("rhs", numbers.rhs), ("output", numbers.output)):
         if len(given) != lhs.rank:
             refuse(
                 "rank_mismatch",
-                f"dimension_numbers {numbers} has {len(given)} dimensions of {name}; lhs is {lhs}, of rank {lhs.rank}",
+                f"dimension_numbers {numbers} has {len(given)} dimensions for {name}, but lhs {lhs} has rank "
+                f"{lhs.rank}",
             )
         if sorted(given) != list(range(lhs.rank)):
             dims.dimensions(f"dimension_numbers ({name})", given, name, lhs if name == "lhs" else rhs)
@@ -111,8 +114,8 @@ def _kernel(window: Window, numbers: ConvolutionDimensionNumbers, rhs: Shape) ->
         if each.size != rhs.dims[place]:
             refuse(
                 "dimension_mismatch",
-                f"window {{{window_text(window)}}} has size {each.size} in spatial dimension {dim}, dimension {place} "
-                f"of rhs {rhs} is {rhs.dims[place]}",
+                f"window {{{window_text(window)}}} has size {each.size} in spatial dimension {dim}, but dimension "
+                f"{place} of rhs {rhs} is {rhs.dims[place]}",
             )
 
 
@@ -124,7 +127,7 @@ def _groups(lhs: Shape, rhs: Shape, numbers: ConvolutionDimensionNumbers, featur
     if features > 1 and batches > 1:
         refuse(
             "invalid_attribute",
-            f"feature_group_count={features} and batch_group_count={batches}; expected 1 for one of them",
+            f"feature_group_count={features} and batch_group_count={batches} cannot both be greater than 1",
         )
     entering, batch = numbers.input_feature_dimension, numbers.input_batch_dimension
     leaving, inner = numbers.kernel_output_feature_dimension, numbers.kernel_input_feature_dimension
@@ -132,9 +135,9 @@ def _groups(lhs: Shape, rhs: Shape, numbers: ConvolutionDimensionNumbers, featur
     if lhs.dims[entering] != rhs.dims[inner] * features:
         refuse(
             "dimension_mismatch",
-            f"lhs {lhs} has {lhs.dims[entering]} input features (dimension {entering}), rhs {rhs} takes "
-            f"{rhs.dims[inner]} (dimension {inner}) in each group, and feature_group_count={features}; "
-            f"expected {rhs.dims[inner] * features}",
+            f"expected {rhs.dims[inner] * features} input features in dimension {entering} of lhs {lhs}, got "
+            f"{lhs.dims[entering]}: dimension {inner} of rhs {rhs} is {rhs.dims[inner]}, and "
+            f"feature_group_count={features}",
         )
     _divides("feature_group_count", features, "output feature", leaving, "rhs", rhs)
     _divides("batch_group_count", batches, "batch", batch, "lhs", lhs)
@@ -145,7 +148,8 @@ def _divides(attribute: str, count: int, role: str, dim: int, name: str, shape: 
     if shape.dims[dim] % count:
         refuse(
             "divisibility",
-            f"{attribute}={count} does not divide {role} dimension {dim} of {name} {shape}, which is {shape.dims[dim]}",
+            f"{attribute}={count} does not divide {shape.dims[dim]}, the extent of {role} dimension {dim} of {name} "
+            f"{shape}",
         )
 
 

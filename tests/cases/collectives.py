@@ -104,7 +104,7 @@ REFUSALS = [
         shared,
         ("f32[2]",),
         "invalid_attribute",
-        ("channel_id=0", "not a channel"),
+        ("channel_id=0", "a positive channel_id"),
         {"use_global_device_ids": True, "channel_id": 0},
     ),
     Refusal(

@@ -219,7 +219,7 @@ REFUSALS = [
         "dimension-of-the-first",
         TWO,
         "dimension_out_of_range",
-        "of operand f32[2,3]",
+        "for operand f32[2,3]",
         to_apply=computed(PAIRS, "0", "1"),
         dimensions=(2,),
     ),
@@ -232,7 +232,7 @@ REFUSALS = [
         ONE,
         "signature_mismatch",
         "s32[]",
-        "expected (f32[], f32[]) -> f32[]",
+        "requires to_apply to be (f32[], f32[]) -> f32[]",
         to_apply=computed("(s32[], s32[])", "0"),
     ),
     refused("result", ONE, "signature_mismatch", "(f32[], f32[])", "f32[]", to_apply=computed(SCALARS, "0", "1")),
@@ -243,7 +243,7 @@ REFUSALS = [
         ("bf16[2,3]", "f32[]"),
         "signature_mismatch",
         "bf16[]",
-        "its parameter 1 is bf16[]",
+        "parameter 1 of to_apply is bf16[]",
         to_apply=computed("(f32[], bf16[])", "0"),
     ),
     refused(
@@ -258,7 +258,7 @@ REFUSALS = [
     refused("init", ("f32[2,3]", "f32[1]"), "signature_mismatch", "f32[1]", "init"),
     refused("init-type", ("f32[2,3]", "s32[]"), "signature_mismatch", "s32[]", "init"),
     refused("init-wider", ("f32[2,3]", "f64[]"), "signature_mismatch", "f64[]", "init"),
-    refused("tuple", ("(f32[2,3])", "f32[]"), "not_array", "operand is (f32[2,3])"),
+    refused("tuple", ("(f32[2,3])", "f32[]"), "not_array", "expected an array for operand, got (f32[2,3])"),
     refused(
         "extents",
         ("f32[2,3]", "s32[3,2]", "f32[]", "s32[]"),
@@ -283,11 +283,14 @@ REFUSALS = [
         "signature_mismatch",
         "s32[]",
         "f32[2,3]",
-        "expected (f32[], s32[], f32[], s32[]) -> (f32[], s32[])",
+        "requires to_apply to be (f32[], s32[], f32[], s32[]) -> (f32[], s32[])",
         to_apply=computed(PAIRS, "1", "0"),
     ),
     refused(
-        "second-is-a-tuple", ("f32[2,3]", "(f32[2,3])", "f32[]", "f32[]"), "not_array", "operands[1] is (f32[2,3])"
+        "second-is-a-tuple",
+        ("f32[2,3]", "(f32[2,3])", "f32[]", "f32[]"),
+        "not_array",
+        "expected an array for operands[1], got (f32[2,3])",
     ),
     refused("inits", ("f32[2,3]", "f32[2,3]", "f32[]"), "arity_mismatch", "2", "1"),
     refused(
@@ -315,8 +318,13 @@ REFUSALS = [
         )
         for name, to_apply, kind, names in (
             ("type", xb.computation(S, S)(xb.add), "signature_mismatch", ("(s32[], s32[]) -> s32[]",)),
-            ("result", xb.computation(F, F)(xb.eq), "signature_mismatch", ("its result is pred[]",)),
-            ("parameter", xb.computation(F, S)(lambda a, b: a), "signature_mismatch", ("its parameter 1 is s32[]",)),
+            ("result", xb.computation(F, F)(xb.eq), "signature_mismatch", ("the result of to_apply is pred[]",)),
+            (
+                "parameter",
+                xb.computation(F, S)(lambda a, b: a),
+                "signature_mismatch",
+                ("parameter 1 of to_apply is s32[]",),
+            ),
         )
     ),
     Refusal(
@@ -324,7 +332,7 @@ REFUSALS = [
         lambda x: xb.reduce((x, x), (0.0, 0.0), xb.computation(F, F)(xb.add), 1),
         ("f32[2,3]",),
         "arity_mismatch",
-        ("2 parameters", "4"),
+        ("expected 4 parameters for to_apply", "got 2"),
     ),
     refused("no-function", ONE, "not_a_computation", "3", to_apply=3),
 ]

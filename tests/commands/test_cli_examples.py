@@ -45,7 +45,7 @@ def test_copies_run_and_are_targets(tmp_path: Path) -> None:
     assert done.stdout.startswith("ok: ")
     again = CliRunner().invoke(main, ["examples", "--copy", str(folder.parent)])
     assert again.exit_code == 2
-    assert "there is something of this name already" in again.output
+    assert "a file or folder with this name already exists" in again.output
 
 
 def test_an_example_that_imports_others_is_a_target_anywhere(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_run_from_and_to_files(folder: Path) -> None:
     assert result.stdout.splitlines() == [
         "device 0  out0  f32[2]  [11., 22.]",
         "device 1  out0  f32[2]  [11., 22.]",
-        "wrote out.npz: the results, by device and output",
+        "wrote out.npz: the results by device and output",
     ]
     with np.load("out.npz") as out:
         assert {key: out[key].tolist() for key in out.files} == {"d0_out0": [11, 22], "d1_out0": [11, 22]}
@@ -58,9 +58,12 @@ def test_run_with_random_arguments_is_repeatable() -> None:
     ("options", "message"),
     [
         ((), "the program has parameters: use --inputs FILE.npz or --random SEED"),
-        (("--inputs", "in.npz", "--random", 1), "--inputs and --random exclude each other: use one of them"),
-        (("--inputs", "in.npz"), "argument 1 of device 0, f32[3], is missing: neither d0_arg1 nor arg1 is among arg0"),
-        (("--inputs", "programs.py"), "'programs.py' is not an npz file of arrays, as numpy.savez"),
+        (("--inputs", "in.npz", "--random", 1), "--inputs and --random exclude each other: use only one"),
+        (
+            ("--inputs", "in.npz"),
+            "argument 1 of device 0, f32[3], is missing: the file contains neither d0_arg1 nor arg1, only arg0",
+        ),
+        (("--inputs", "programs.py"), "'programs.py' is not an npz file of arrays such as numpy.savez"),
     ],
 )
 @pytest.mark.usefixtures("folder")

@@ -22,7 +22,7 @@ from xbuild.files import arrays
         ("programs.py:wants", "wants takes x; expected a function without arguments"),
         ("programs.py:number", "programs.py:number is 3, of type int; expected a Computation, Module or ModuleGroup"),
         ("program.py:total", "there is no file 'program.py'; did you mean 'programs.py'?"),
-        ("programs.py", "'programs.py' is a Python file: expected programs.py:NAME; it has total, summed, "),
+        ("programs.py", "'programs.py' is a Python file; expected programs.py:NAME; it has total, summed, "),
         ("total", "'total' is not a target: expected FILE.hlo, FILE.mlir, FILE.txt, FILE.pb, FILE.py:NAME, a folder, "),
         ("", "'' is not a target: "),
         ("absent.hlo", "there is no file 'absent.hlo'"),
@@ -73,7 +73,7 @@ def test_a_file_that_is_no_gzip_is_told(folder: Path) -> None:
     whole = gzip.compress(b"HloModule m" + b" " * 1000)
     for name, content in {"text.hlo.gz": b"HloModule m", "cut.hlo.gz": whole[:-9]}.items():
         (folder / name).write_bytes(content)
-        assert f"'{name}' does not read as gzip: " in usage(xbuild("show", name))
+        assert f"'{name}' cannot be read as gzip: " in usage(xbuild("show", name))
 
 
 def test_a_compressed_text_that_grows_beyond_the_limit_is_refused(

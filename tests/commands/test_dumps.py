@@ -52,7 +52,7 @@ def test_each_command_takes_a_module_of_a_dump() -> None:
     assert xbuild("show", f"{dump}#jit_summed", "--stage", "before").stdout.startswith("HloModule jit_summed")
     assert xbuild("equivalent", f"{dump}#jit_step", f"{DUMPS}/jax_0.6.2/xla#jit_step").stdout.startswith("equal")
     assert "has 2 modules: jit_step, jit_summed; this command takes one" in usage(xbuild("cost", dump))
-    assert "no module is 'jit_stp'; did you mean 'jit_step'?" in usage(xbuild("cost", f"{dump}#jit_stp"))
+    assert "no module matches 'jit_stp'; did you mean 'jit_step'?" in usage(xbuild("cost", f"{dump}#jit_stp"))
 
 
 def test_the_stage_of_a_pass() -> None:
@@ -126,7 +126,7 @@ def test_a_job_whose_processes_compiled_different_programs(by: str) -> None:
 def test_a_harmless_difference() -> None:
     result = xbuild("check", DUMPS / "job_harmless")
     assert result.exit_code == 0
-    assert "compiled different programs, which cannot hang for that: ok" in result.stdout
+    assert "compiled different programs, but the job cannot hang because of that: ok" in result.stdout
 
 
 def test_processes_that_compiled_the_same(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_processes_that_compiled_the_same(tmp_path: Path) -> None:
     )
     result = xbuild("check", tmp_path)
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[-1] == "processes 0, 1, 2 compiled 1 module alike, 1 module of process 1"
+    assert result.stdout.splitlines()[-1] == "processes 0, 1, 2 compiled the same 1 module, 1 module of process 1"
 
 
 def test_a_process_that_lacks_a_program_of_several_devices(tmp_path: Path) -> None:

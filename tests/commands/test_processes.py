@@ -225,6 +225,6 @@ def test_the_limit_holds_while_arguments_are_sent(child: Child) -> None:
 
 @pytest.mark.oracle
 def test_what_cannot_be_sent_is_told(child: Child) -> None:
-    with pytest.raises(TypeError, match="no element type of XLA is"):
+    with pytest.raises(TypeError, match="is not an XLA element type"):
         child.run(Job(NEGATION, [[lambda: None]]), 60)
     assert child.is_dead

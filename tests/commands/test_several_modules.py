@@ -61,14 +61,14 @@ def test_one_module_is_named_by_its_number_or_name(target: str) -> None:
     [
         (
             ("viz", "three.hlo"),
-            "three.hlo has 3 modules: 1 one, 2 stuck, 3 sharded; this command takes one, as in three.hlo#1",
+            "three.hlo has 3 modules: 1 one, 2 stuck, 3 sharded; select one module, as in three.hlo#1",
         ),
         (("run", "three.hlo"), "three.hlo has 3 modules: "),
-        (("show", "three.hlo#4"), "no module is '4': three.hlo has 3 modules: 1 one, 2 stuck, 3 sharded"),
+        (("show", "three.hlo#4"), "no module matches '4': three.hlo has 3 modules: 1 one, 2 stuck, 3 sharded"),
         (("show", "absent.hlo#1"), "there is no file 'absent.hlo'"),
         (
             ("check", "three.hlo", "--json"),
-            "--json takes one program, and three.hlo has 3: name one, such as three.hlo#1",
+            "--json takes one program, but three.hlo has 3; name one program, such as three.hlo#1",
         ),
     ],
 )

@@ -50,7 +50,7 @@ def test_a_text_that_xla_has_dumped_is_a_target(tmp_path: Path) -> None:
 def test_a_folder_whose_name_ends_in_hlo_is_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "kept.hlo"
     folder.mkdir()
-    assert "kept.hlo' has none of these; expected device0.hlo, device1.hlo and so on" in wrong("check", folder)
+    assert "kept.hlo' contains no program; expected device0.hlo, device1.hlo and so on" in wrong("check", folder)
     (folder / "device0.hlo").write_text(HLO)
     assert xbuild("check", folder).exit_code == 0
 
@@ -83,7 +83,7 @@ def test_a_file_that_ends_the_process_is_told(tmp_path: Path) -> None:
     ):
         result = xbuild("check", tmp_path / target)
         assert result.exit_code == 1
-        assert f"{told} and gives no program" in result.stderr
+        assert f"{told} and provides no program" in result.stderr
 
 
 # options that contradict, or would say nothing
@@ -101,8 +101,8 @@ def test_a_file_that_ends_the_process_is_told(tmp_path: Path) -> None:
         (("run", RING, "--random", 0, "--eps", 1), "--eps has no effect without --engine both"),
         (("run", RING, "--random", 0, "--trace-every", 2), "--trace-every has no effect without --trace DIR"),
         (("run", RING, "--random", 0, "--trace-bytes", 2), "--trace-bytes has no effect without --trace DIR"),
-        (("show", RING, "--plan", "--style", "full"), "--style applies to HLO text, and --plan prints Python"),
-        (("show", RING, "--plan", "--only", "collectives"), "--only applies to HLO text, and --plan prints Python"),
+        (("show", RING, "--plan", "--style", "full"), "--style applies to HLO text, but --plan prints Python"),
+        (("show", RING, "--plan", "--only", "collectives"), "--only applies to HLO text, but --plan prints Python"),
         (
             ("show", RING, "--only", "collectives", "--style", "full"),
             "--style applies to the full text, and --only prints",
@@ -124,7 +124,10 @@ def test_a_file_that_ends_the_process_is_told(tmp_path: Path) -> None:
         (("run", RING, "--random", 0, "--engine", "both", "--eps", "nan"), "Invalid value for '--eps': nan is not a "),
         (("viz", RING, "-o", "x.png", "--seconds", "nan"), "Invalid value for '--seconds': nan is not a number."),
         (("run", RING, "--random", 0, "--page", "p.txt"), "--page p.txt: expected a file name that ends in .html"),
-        (("run", RING, "--random", 0, "--outputs", "absent/o.npz"), "absent/o.npz: its folder does not exist"),
+        (
+            ("run", RING, "--random", 0, "--outputs", "absent/o.npz"),
+            "cannot write absent/o.npz: the folder does not exist",
+        ),
     ],
 )
 def test_an_option_that_would_say_nothing(arguments: tuple[object, ...], told: str) -> None:
@@ -149,7 +152,7 @@ def test_a_kept_trace_takes_no_options_of_a_run(tmp_path: Path) -> None:
 def test_inputs_that_are_no_archive(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "in.npz"
     path.write_bytes(content)
-    assert wrong("run", RING, "--inputs", path) == f"'{path}' is not an npz file of arrays, as numpy.savez writes"
+    assert wrong("run", RING, "--inputs", path) == f"'{path}' is not an npz file of arrays such as numpy.savez writes"
 
 
 def test_inputs_that_are_cut_off_or_objects_or_one_array(tmp_path: Path) -> None:
@@ -161,7 +164,7 @@ def test_inputs_that_are_cut_off_or_objects_or_one_array(tmp_path: Path) -> None
     single = tmp_path / "single.npy"
     np.save(single, np.zeros(16, np.float32))
     for each in (path, single):
-        assert wrong("run", RING, "--inputs", each).endswith("is not an npz file of arrays, as numpy.savez writes")
+        assert wrong("run", RING, "--inputs", each).endswith("is not an npz file of arrays such as numpy.savez writes")
     assert wrong("run", RING, "--inputs", objects).endswith("'arg0' has elements of object; expected numbers")
 
 

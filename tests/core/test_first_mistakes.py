@@ -25,7 +25,7 @@ def test_a_function_with_a_parameter_for_each_element_of_the_state() -> None:
         xb.while_((0, x), lambda n, y: n < 3, lambda n, y: (n + 1, y))
     lines = str(refused.value).splitlines()
     assert lines[0] == "while: function lambda(n, y) must take 1 parameter: (s32[], f32[2,3]) [arity_mismatch]"
-    assert lines[-1] == "  hint: the tuple is passed as one value; unpack it: n, y = state"
+    assert lines[-1] == "  hint: the function receives the tuple as one value; unpack it: n, y = state"
 
 
 def test_one_operand_for_two_branches() -> None:
@@ -33,7 +33,9 @@ def test_one_operand_for_two_branches() -> None:
     with pytest.raises(xb.ShapeError) as refused:
         xb.conditional(xb.constant(builder, 1), [x], [lambda y: y, lambda y: -y])
     text = str(refused.value)
-    assert text.startswith("conditional: 1 branch_operands for 2 branch_computations; each takes one [arity")
+    assert text.startswith(
+        "conditional: expected one operand for each branch, got 1 branch_operands and 2 branch_computations [arity"
+    )
     assert "<function" not in text
     assert "hint: an operand may be a tuple" in text
 
@@ -65,10 +67,11 @@ def test_the_computation_in_the_place_of_the_name() -> None:
 def test_a_value_of_another_builder_of_the_same_name() -> None:
     (_, x), (_, y) = begun(), begun()
     with pytest.raises(
-        xb.BuildError, match=r"^add: operand %x: f32\[2,3\] belongs to builder 'b', but this is another builder of"
+        xb.BuildError,
+        match=r"^add: operand %x: f32\[2,3\] belongs to builder 'b', but the op is recorded with another builder",
     ):
         x + y
-    with pytest.raises(xb.BuildError, match=r"belongs to builder 'other', but this is builder 'b' \["):
+    with pytest.raises(xb.BuildError, match=r"belongs to builder 'other', but the op is recorded with builder 'b' \["):
         x + begun("other")[1]
 
 
@@ -107,7 +110,7 @@ def test_what_build_refuses_names_its_kind_once() -> None:
     xb.parameter(builder, number=2, shape=xb.f32[2, 3], name="y")
     with pytest.raises(xb.BuildError) as gap:
         builder.build()
-    told = "builder 'b' has parameter numbers [0, 2], expected 0..1"
+    told = "the parameter numbers of builder 'b' must be 0..1, got [0, 2]"
     assert (str(gap.value), gap.value.message) == (f"{told} [missing_parameter]", told)
     with pytest.raises(xb.BuildError) as region:
         xb.reduce(x, 0.0, lambda a, b: x)

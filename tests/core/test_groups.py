@@ -127,5 +127,5 @@ def test_a_module_group_takes_a_list_or_a_mapping() -> None:
     module = xb.Module("m", xb.computation(xb.f32[2])(lambda x: x + x))
     assert xb.ModuleGroup([module, module]).modules == {0: module, 1: module}
     assert xb.ModuleGroup({1: module}).modules == {1: module}
-    with pytest.raises(TypeError, match="device 0 has 3, expected a Module"):
+    with pytest.raises(TypeError, match="expected a Module for device 0, got 3"):
         xb.ModuleGroup([3])  # type: ignore[list-item]

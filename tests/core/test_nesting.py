@@ -50,7 +50,7 @@ def test_a_computation_of_one_device_may_be_nested_deep() -> None:
 def test_deeper_is_refused() -> None:
     module = nested(DEEPEST + 1, "negate(x)")
     assert depth(module.entry) == DEEPEST + 1
-    message = f"computations call each other {DEEPEST + 1} deep, and at most {DEEPEST} levels are followed"
+    message = f"computations call each other {DEEPEST + 1} levels deep; at most {DEEPEST} levels are allowed"
     for use in (lambda: xb.check(module), lambda: execute(module, INPUTS, check=False)):
         with pytest.raises(xb.BuildError, match=message) as raised:
             use()

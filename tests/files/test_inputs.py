@@ -108,7 +108,7 @@ def test_damaged_arrays(what: str) -> None:
         ({"arg0": FOUR, "arg1": FOUR}, "unexpected arg1: the program takes 1 argument: arg0"),
         ({"d5_arg0": FOUR, "arg0": FOUR}, "d5_arg0 is for device 5, but the program has only 1"),
         ({"arg" + "9" * 5000: FOUR}, "'in.npz': 'arg999"),
-        ({"arg0": FOUR, "arg0:bf16": FOUR}, "'in.npz' contains arg0 in two types"),
+        ({"arg0": FOUR, "arg0:bf16": FOUR}, "'in.npz' contains arg0 with two element types"),
         ({"infeed0": FOUR}, "'in.npz': 'infeed0' does not name an argument"),
     ],
 )
@@ -153,7 +153,7 @@ def test_what_is_not_asked_for_in_its_shape_is_not_loaded() -> None:
         (["infeed0" + "_0" * 41], "is nested in 41 tuples; at most 40 are allowed"),
         (["infeed0" + "_0" * 20000], "is nested in 20000 tuples"),
         (["infeed" + "1" * 5000], "does not name an infeed item"),
-        (["infeed0", "infeed0:f32"], "the file contains infeed0 in two types"),
+        (["infeed0", "infeed0:f32"], "the file contains infeed0 with two element types"),
     ],
 )
 def test_items_of_an_infeed(names: list[str], message: str) -> None:
@@ -197,7 +197,7 @@ def test_pipes_and_devices_in_place_of_files() -> None:
     assert usage(xbuild("run", "p.hlo", "--inputs", "/dev/zero")) == "'/dev/zero' is a device; expected a file"
     assert usage(xbuild("check", "pipe.hlo")) == "'pipe.hlo' is a pipe; expected a file"
     assert usage(xbuild("viz", "p.hlo", "--data", "pipe")) == "'pipe' is a pipe; expected a file"
-    assert usage(xbuild("run", "p.hlo", "--random", 1, "--outputs", "pipe")) == "pipe: nobody reads this pipe"
+    assert usage(xbuild("run", "p.hlo", "--random", 1, "--outputs", "pipe")) == "pipe: no process reads this pipe"
     Path("folder.hlo").mkdir()
     assert "expected device0.hlo, device1.hlo and so on" in usage(xbuild("check", "folder.hlo"))
 
@@ -220,7 +220,7 @@ def test_results_do_not_take_the_place_of_arguments(spelling: str) -> None:
         words = ("--random", 1) if option == "--infeed" else ()
         out = spelling.format(here=os.getcwd())
         told = usage(xbuild("run", "p.hlo", *words, option, "in.npz", "--outputs", out))
-        assert told == f"--outputs {out} is the file that the command reads as {option}; choose another path"
+        assert told == f"--outputs {out} is also the file that the command reads as {option}; choose a different path"
     assert Path("in.npz").read_bytes() == before
 
 
@@ -245,7 +245,10 @@ def test_no_output_takes_the_place_of_the_target(words: tuple[str, ...], spellin
     Path("p.txt").write_text(PROGRAM)
     linked("p.txt", "hard.txt", "soft.txt")
     told = usage(xbuild(*words, spelling))
-    assert told == f"{words[2]} {spelling} is the file that the command reads as TARGET, p.txt; choose another path"
+    assert (
+        told
+        == f"{words[2]} {spelling} is also the file that the command reads as TARGET, p.txt; choose a different path"
+    )
     assert Path("p.txt").read_text() == PROGRAM
 
 
@@ -269,7 +272,7 @@ def test_other_files_that_are_read() -> None:
 
 def test_two_outputs_are_two_files() -> None:
     told = usage(xbuild("run", "p.hlo", "--random", 1, "--outputs", "./a.html", "--page", "a.html"))
-    assert told == "--page a.html is the file that the command writes as --outputs; choose another path"
+    assert told == "--page a.html is also the file that the command writes as --outputs; choose a different path"
     assert not Path("a.html").exists()
     assert xbuild("run", "p.hlo", "--random", 1, "--outputs", "/dev/null").exit_code == 0
 

@@ -192,7 +192,9 @@ def test_a_name_of_a_file_may_return_what_jax_returns(file: Path) -> None:
     for name in ("total", "lowered", "text", "compiled", "exported"):
         assert xbuild("check", f"{file}:{name}").stdout.startswith("ok: "), name
     assert xbuild("equivalent", f"{file}:lowered", f"{file}:compiled").stdout.startswith("equal")
-    assert "step takes x, and a program needs their shapes: pass step.lower(x)" in usage(xbuild("run", f"{file}:step"))
+    assert "step takes x, and a program needs the shapes of all arguments; pass step.lower(x)" in usage(
+        xbuild("run", f"{file}:step")
+    )
     failed = xbuild("check", f"{file}:broken")
     assert failed.exit_code == 1
     assert "return jnp.ones(2) @ jnp.ones(3)" in failed.stderr

@@ -127,7 +127,7 @@ def test_a_folder_is_written_whole_or_not_at_all(words: list[str], program: Path
     done = limited(1 << 30, *words)
     assert done.returncode == 0, done.stderr
     again = limited(1 << 30, *words)
-    assert "there is something of this name already" in again.stderr
+    assert "a file or folder with this name already exists" in again.stderr
     assert again.returncode in (1, 2)
 
 
@@ -197,6 +197,6 @@ def test_links_of_the_system_to_open_files_are_followed(streams: tuple[int, int]
 def test_a_page_of_play_is_named_by_the_file_and_replaces_nothing(program: Path) -> None:
     """Not by the program, whose name may be a stranger's."""
     Path("m.html").write_text("mine")
-    assert xbuild("play", "p.hlo").stdout == "wrote p.html: a page, for any browser\n"
+    assert xbuild("play", "p.hlo").stdout == "wrote p.html: a page for any browser\n"
     assert Path("m.html").read_text() == "mine"
-    assert usage(xbuild("play", "p.hlo")) == "p.html already exists; use -o to write another file"
+    assert usage(xbuild("play", "p.hlo")) == "p.html already exists; use -o to write to another file"

@@ -88,7 +88,7 @@ def test_a_copy_is_graded(folder: Path) -> None:
     copy.write_text(copy.read_text().replace("[9]", '"0 2 0 3 0 0"'))
     assert xbuild("learn", 8, "--check", copy).exit_code == 0
     assert len(kept(folder)["lessons"]["pad"]) == 4
-    assert "there is something of this name already" in usage(xbuild("learn", "--copy", "."))
+    assert "a file or folder with this name already exists" in usage(xbuild("learn", "--copy", "."))
 
 
 def test_the_answers_of_the_shipped_lesson_decide() -> None:

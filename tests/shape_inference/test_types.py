@@ -88,7 +88,7 @@ class TestElementTypes:
 
     @pytest.mark.parametrize("wrong", ["f31", np.dtype("U3"), object, "datetime64[s]", 3])
     def test_others_are_refused(self, wrong: Any) -> None:
-        with pytest.raises(TypeError, match="no element type"):
+        with pytest.raises(TypeError, match="is not an XLA element type"):
             primitive_type(wrong)
 
     def test_kinds(self) -> None:
@@ -143,7 +143,7 @@ class TestText:
         ],
     )  # fmt: skip
     def test_what_spells_no_shape_is_refused_at_its_place(self, text: str, named: str) -> None:
-        with pytest.raises(ValueError, match="is no shape") as caught:
+        with pytest.raises(ValueError, match="is not a shape") as caught:
             parse_shape(text)
         assert named in str(caught.value) or "the end" in str(caught.value)
 

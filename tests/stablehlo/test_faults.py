@@ -42,7 +42,10 @@ WHOLE = [
         "}) : (tensor<4xf32>) -> tensor<2xf32>\nreturn %y : tensor<2xf32> }",
         "replica 0 is in no group of replica_groups, but the largest ids imply 3",
     ),
-    ("func.func @f() -> tensor<f32> { return }", "@f returns 0 values, but its type has 1 results"),
+    (
+        "func.func @f() -> tensor<f32> { return }",
+        "@f: expected one value for each result type, got 0 values for 1 types",
+    ),
     (
         "func.func @f(%x: tensor<4xf32>) -> tensor<5xf32> { return %x : tensor<4xf32> }",
         "result 0 of @f is f32[4], but its type in the text is f32[5]",
@@ -54,7 +57,7 @@ WHOLE = [
     ('func.func @f(%x: tensor<4xf32> {mhlo.sharding = "{replicated} x"}) { return }', "the end of the sharding"),
     (
         'func.func @f(%x: tensor<4xf32> {mhlo.frontend_attributes = {"a b" = "c"}}) { return }',
-        "HLO text cannot hold the key 'a b'",
+        "HLO text cannot represent the key 'a b'",
     ),
     ('#loc1 = loc("x")#loc2()\nfunc.func @f() { return }', "expected an operation"),
 ]

@@ -41,7 +41,7 @@ LITERALS = [
     ("dense<0.3> : tensor<f8E4M3FN>", np.array(0.3).astype(ml_dtypes.float8_e4m3fn)),
 ]
 REFUSED = [
-    ("dense<[1, 2, 3]> : tensor<2xi8>", "has 2 elements, but the literal has 3"),
+    ("dense<[1, 2, 3]> : tensor<2xi8>", "the size of s8[2] is 2, but the literal has size 3"),
     ("dense<[[1], [2]]> : tensor<2xi8>", "has rank 1, but the lists have rank 2"),
     ("dense<[[1, 2, 3], [4]]> : tensor<2x2xi8>", "the nesting of the lists does not match s8[2,2]"),
     ("dense<1000> : tensor<i8>", "1000 is out of range for s8"),
@@ -50,8 +50,8 @@ REFUSED = [
     ("dense<1> : tensor<f32>", "write a float with a decimal point, such as 1.0"),
     ("dense<0x1FFFFFFFF> : tensor<f32>", "has more bits than f32"),
     ('dense<"0x0000"> : tensor<2xf32>', "2 bytes are not a whole number of elements of f32"),
-    ('dense<"0x05"> : tensor<3xi1>', "is a splat in newer MLIR and a bit per element in older"),
-    ('dense<"0x0101"> : tensor<3xi1>', "pred[3] has 3 bytes, or 1 with a bit per element, but the literal has 2"),
+    ('dense<"0x05"> : tensor<3xi1>', "a splat in newer MLIR, one bit per element in older"),
+    ('dense<"0x0101"> : tensor<3xi1>', "pred[3] takes 3 bytes, or 1 with a bit per element, but the literal has 2"),
     ('dense<"text"> : tensor<2xf32>', 'expected bytes such as "0x3F80"'),
     ("dense<yes> : tensor<i1>", "expected true or false as an element of i1, got yes"),
     ("dense<1> : tensor<99999x99999xi8>", "elements of a splat exceed the limit"),

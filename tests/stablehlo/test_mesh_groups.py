@@ -45,7 +45,7 @@ REFUSED = [
     (_axis("y", "(3)2"), "@mesh", "these sub-axes do not divide"),
     (f"{_axis('x')}, {_axis('x')}", "@mesh", "an axis of the mesh appears twice"),
     (_axis("x"), "@other", "undefined mesh @other"),
-    (_axis("x"), _INLINE.replace("size = 4", "size = 999999999"), "a mesh has 1 to"),
+    (_axis("x"), _INLINE.replace("size = 4", "size = 999999999"), "a mesh must have 1 to"),
     ("1, 2", "@mesh", "expected axes written as"),
     ("#stablehlo.axis_ref<size = 2>", "@mesh", "as an axis of a mesh: "),
 ]

@@ -93,7 +93,10 @@ def test_aliases_of_the_module_are_kept() -> None:
     ("aliases", "reason"),
     [
         ("1", "expected entries {alias = "),
-        (ALIAS.replace("parameter_number = 0", "parameter_number = 9"), "parameter 9 does not exist; the entry has 3"),
+        (
+            ALIAS.replace("parameter_number = 0", "parameter_number = 9"),
+            "parameter 9 does not exist; the entry computation has 3",
+        ),
         (ALIAS.replace("i64: 1>", "i64: 2>"), "which has no element {2}"),
         (ALIAS.replace("may_alias", "alias"), "expected entries {alias = "),
     ],

@@ -70,7 +70,7 @@ def test_commands_take_counts_and_say_what_is_inferred(tmp_path: Path) -> None:
     path = tmp_path / "p.hlo"
     path.write_text(GATHER.format("replica_groups={{0,1}}"))
     said = CliRunner().invoke(main, ["check", str(path)])
-    assert "replicas: 2, partitions: 1, inferred, as %y names replica 1" in said.stderr
+    assert "replicas: 2, partitions: 1 (inferred because %y names replica 1)" in said.stderr
     said = CliRunner().invoke(main, ["check", str(path), "--replicas", "2", "--partitions", "2"])
     assert "inferred" not in said.stderr
     assert "devices 0-3 run one program" in said.output

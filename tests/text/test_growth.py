@@ -78,9 +78,9 @@ def test_arrays_are_bounded(dtype: xb.PrimitiveType) -> None:
     assert dtype[(1,) * bounds.MAX_RANK].rank == 64
     assert dtype[2**63 - 1,].size == bounds.MAX_ELEMENTS
     for dims, said in (
-        ((1,) * 65, "65 dimensions; at most 64"),
-        ((2**62, 2), r"9223372036854775808 elements, more than 2\^63-1"),
-        ((2**62, 0, 2**62), "extents of 0 left out"),
+        ((1,) * 65, "at most 64 dimensions, got 65"),
+        ((2**62, 2), r"9223372036854775808 elements, more than the limit of 2\^63-1"),
+        ((2**62, 0, 2**62), "not counting extents of 0"),
         ((10**17,) * 20, "about 2"),
         ((2**63,), "extent 9223372036854775808 of dimension 0"),
     ):

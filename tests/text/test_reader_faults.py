@@ -23,8 +23,8 @@ def test_a_fault_stands_at_its_place() -> None:
 def test_a_refusal_of_an_op_tells_operands_and_attributes() -> None:
     text = "ENTRY e {\n  x = f32[2,3] parameter(0)\n  r = f32[2,3] transpose(x), dimensions={0,0}\n}\n"
     assert str(fault(text)) == (
-        "model.hlo:3:16: transpose: permutation [0, 0] is not a permutation of the dimensions [0, 1] of operand "
-        "f32[2,3] [not_permutation]\n"
+        "model.hlo:3:16: transpose: permutation must be a permutation of the dimensions [0, 1] of operand "
+        "f32[2,3], got [0, 0] [not_permutation]\n"
         "      r = f32[2,3] transpose(x), dimensions={0,0}\n"
         "                   ^\n"
         "  operand      f32[2,3]  %x\n"
@@ -72,7 +72,7 @@ def test_faults_of_several_computations_are_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "place", "says"),
     [
-        ("ENTRY e { x=f32[2] parameter(0) }", "syntax", "x=", "expected a blank between"),
+        ("ENTRY e { x=f32[2] parameter(0) }", "syntax", "x=", "expected a space between"),
         ("ENTRY e { x = f32[2] parameter(0) y = f32[2] negate(z) }", "undefined_name", "z)", "'z'"),
         ("ENTRY e { weight = f32[2] parameter(0) y = f32[2] negate(wieght) }", "undefined_name", "wieght", "'weight'"),
         ("ENTRY e { x = f32[2] parameter(0) x = f32[2] negate(x) }", "duplicate_name", "x = f32[2] negate", "line 1"),

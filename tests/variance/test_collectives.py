@@ -16,7 +16,7 @@ from .support import INVARYING, collectives, made
 m = xb.mesh
 Parts = list[Any]
 BOTH = Variance(("i", "j"))
-# name -> the collective, what the members of a group get of their parts, from state to state, opcode.
+# name -> the collective, what the participants of a group get of their parts, from state to state, opcode.
 CASES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Parts], Parts], str, str, str]] = {
     "psum": (m.psum, lambda p: [sum(p)] * len(p), "varying", "invarying", "all_reduce"),
     "psum_of_unreduced": (m.psum, lambda p: [sum(p)] * len(p), "unreduced", "invarying", "all_reduce"),
@@ -148,7 +148,7 @@ def test_collectives_without_names(record: Any, wanted: Variance) -> None:
 @pytest.mark.parametrize(
     ("record", "state", "kind", "words"),
     [
-        (lambda x: m.psum(x, "k"), "varying", "unbound_axis", "no axis is named 'k'"),
+        (lambda x: m.psum(x, "k"), "varying", "unbound_axis", "has no axis 'k'"),
         (lambda x: m.psum(x, ("i", "j")), "varying", "mixed_axis_state", "i varying, j invarying"),
         (lambda x: m.psum(x, ("i", "i")), "varying", "duplicate_dimension", "twice"),
         (lambda x: m.psum(x, ()), "varying", "invalid_attribute", "no axis"),

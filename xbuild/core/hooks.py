@@ -28,7 +28,7 @@ class Hook(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.function is None:
-            raise RuntimeError(f"no function has been supplied that {self.purpose}")
+            raise RuntimeError(f"no function that {self.purpose} has been supplied")
         return self.function(*args, **kwargs)
 
 
@@ -53,7 +53,7 @@ applied: Hook[..., Any] = Hook("calls a computation on arguments")
 stablehlo_of: Hook[..., str] = Hook("writes StableHLO text")
 """The StableHLO text of a computation or a module, with or without locations."""
 
-program_in: Hook[..., Any] = Hook("reads a program from a text, a path or an object of JAX")
+program_in: Hook[..., Any] = Hook("reads a program from a text, a path or a JAX object")
 """The program of a text, of bytes, of a path or of what JAX returns; any other object unchanged."""
 
 drawing: Hook[[Any], Any] = Hook("draws a picture")

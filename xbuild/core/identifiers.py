@@ -35,11 +35,13 @@ def check_name(name: Any, refusal: type[XbuildError] = XbuildError) -> None:
         what = shown if len(shown) <= 60 and "\n" not in shown else f"a {type(name).__name__}"
         raise refusal("invalid_name", f"expected a string as a name, got {what}")
     if name in KEYWORDS:
-        message = f"{name!r} is not a valid name: it is a keyword of HLO text"
-        raise refusal("invalid_name", message, [f"for example, {nearest(name)!r}"])
+        message = f"{name!r} is not a valid name: it is an HLO keyword"
+        raise refusal("invalid_name", message, [f"use {nearest(name)!r}, for example"])
     if not is_identifier(name):
-        letters = "use ASCII letters, digits, `_`, `.` and `-`, beginning with a letter or `_`"
-        raise refusal("invalid_name", f"{name!r} is not a valid name: {letters}", [f"for example, {nearest(name)!r}"])
+        letters = "use ASCII letters, digits, `_`, `.` and `-`, and begin with a letter or `_`"
+        raise refusal(
+            "invalid_name", f"{name!r} is not a valid name: {letters}", [f"use {nearest(name)!r}, for example"]
+        )
 
 
 def nearest(name: str) -> str:

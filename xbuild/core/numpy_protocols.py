@@ -48,7 +48,7 @@ _WAYS_OUT = {
     "broadcast_to": "xb.broadcast_in_dim(x, sizes, dimensions)", "ravel": "x.ravel()",
     "stack": "xb.concatenate([xb.expand_dims(x, 0), xb.expand_dims(y, 0)], 0)",
     "vstack": "xb.concatenate([x, y], 0)", "hstack": "xb.concatenate([x, y], -1)", "shape": "x.shape.dims",
-    "ndim": "x.ndim", "size": "x.size", "array_equal": "(x == y).all()", "copy": "x itself, which never changes",
+    "ndim": "x.ndim", "size": "x.size", "array_equal": "(x == y).all()", "copy": "x itself (a value never changes)",
     "zeros_like": "xb.broadcast(xb.constant(builder, 0.0), x.shape.dims)",
     "ones_like": "xb.broadcast(xb.constant(builder, 1.0), x.shape.dims)",
 }  # fmt: skip
@@ -56,23 +56,23 @@ _WAYS_OUT = {
 
 # The replacements of attributes of arrays that a value does not have.
 _ATTRIBUTES = {
-    "at": "xb.dynamic_update_slice(x, y, starts) gives x with y in it: x.at[0].set(y) is "
-    "xb.dynamic_update_slice(x, y, [0, 0]) with a y of rank 2; xb.scatter updates many places",
+    "at": "use xb.dynamic_update_slice(x, y, starts) to write y into x: x.at[0].set(y) becomes "
+    "xb.dynamic_update_slice(x, y, [0, 0]) with a y of rank 2; xb.scatter writes at many positions",
     **dict.fromkeys(
         ("item", "tolist", "numpy", "tobytes", "data", "block_until_ready", "device_get"),
         "the value is known only when the program runs: xb.evaluate(builder.build(x), ...) returns it",
     ),
-    "clip": "xb.clamp(low, x, high) does that for a value", "round": "xb.round_nearest_even(x) does that for a value",
-    "dot": "x @ y does that for values", "matmul": "x @ y does that for values", "copy": "x itself never changes",
-    "sort": "xb.sort(x) does that for a value", "argsort": "xb.sort((x, places))[1] does that for a value",
-    "cumsum": "xb.scan(x, 0.0, lambda each, total: (each + total, each + total))[0] does that for a vector",
-    "take": "x[indices] does that for a value", "repeat": "xb.broadcast(x, sizes) repeats a value",
-    "fill": "a value never changes; xb.broadcast(xb.constant(builder, 1.0), sizes) gives a filled one",
-    "conj": "xb.conj(x) does that for a value", "conjugate": "xb.conj(x) does that for a value",
-    "real": "xb.real(x) does that for a value", "imag": "xb.imag(x) does that for a value",
-    "view": "xb.bitcast_convert(x, dtype) does that for a value", "nbytes": "x.shape.bytes does that for a value",
-    "itemsize": "x.dtype.bits does that for a value", "dims": "x.shape.dims does that for a value",
-    "split": "x[:n] and x[n:] are parts of a value", "build": "builder.build(x) is the computation with the result x",
+    "clip": "use xb.clamp(low, x, high) instead", "round": "use xb.round_nearest_even(x) instead",
+    "dot": "use x @ y instead", "matmul": "use x @ y instead", "copy": "use x itself (a value never changes)",
+    "sort": "use xb.sort(x) instead", "argsort": "use xb.sort((x, places))[1] instead",
+    "cumsum": "for a vector, use xb.scan(x, 0.0, lambda each, total: (each + total, each + total))[0]",
+    "take": "use x[indices] instead", "repeat": "use xb.broadcast(x, sizes) to repeat a value",
+    "fill": "values are immutable; xb.broadcast(xb.constant(builder, 1.0), sizes) creates a filled array",
+    "conj": "use xb.conj(x) instead", "conjugate": "use xb.conj(x) instead",
+    "real": "use xb.real(x) instead", "imag": "use xb.imag(x) instead",
+    "view": "use xb.bitcast_convert(x, dtype) instead", "nbytes": "use x.shape.bytes instead",
+    "itemsize": "use x.dtype.bits instead", "dims": "use x.shape.dims instead",
+    "split": "use x[:n] and x[n:] instead", "build": "builder.build(x) returns the computation with the result x",
 }  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def attribute_hint(name: str) -> list[str]:
     if name in _ATTRIBUTES:
         return [_ATTRIBUTES[name]]
     form = vars(forms.namespace).get(name)
-    return [f"xb.{name}(x, ...) records it"] if callable(form) else []
+    return [f"use xb.{name}(x, ...) instead"] if callable(form) else []
 
 
 def way_out(name: str, method: str = "__call__") -> str:
@@ -89,12 +89,12 @@ def way_out(name: str, method: str = "__call__") -> str:
     if method != "__call__":
         return {
             "reduce": "xb.reduce reduces the elements", "accumulate": "xb.reduce_window computes running reductions",
-        }.get(method, "xb.scatter combines updates at many places")  # fmt: skip
+        }.get(method, "xb.scatter combines updates at many positions")  # fmt: skip
     if name in _WAYS_OUT:
-        return f"{_WAYS_OUT[name]} does that for a value"
+        return f"for a value, use {_WAYS_OUT[name]}"
     form = vars(forms.namespace).get(name)
     if callable(form) and form.__module__.startswith("xbuild."):
-        return f"xb.{name} records it"
+        return f"use xb.{name} instead"
     return "xb has no op of that name; xb.evaluate(computation, ...) returns NumPy arrays"
 
 
@@ -130,16 +130,16 @@ def _kind(value: Any) -> str | None:
 def warn_of_division(value: Any) -> None:
     if _kind(value) in ("signed", "unsigned"):
         warn(
-            "`/` of integers is XLA's divide, which cuts towards zero: 7 / 2 is 3. x.astype(xb.f32) / y is the "
-            "quotient of NumPy, x // y is rounded down, and xb.divide(x, y) is XLA's, without this warning"
+            "`/` on integers is XLA's divide, which rounds toward zero: 7 / 2 is 3. Use x.astype(xb.f32) / y for "
+            "NumPy's quotient, x // y to round down, or xb.divide(x, y) for XLA's divide without this warning"
         )
 
 
 def warn_of_remainder(value: Any) -> None:
     if _kind(value) in ("signed", "float"):
         warn(
-            "`%` is XLA's remainder, which has the sign of the dividend: -7 % 2 is -1. x - (x // y) * y is that of "
-            "NumPy and Python, and xb.remainder(x, y) is XLA's, without this warning"
+            "`%` is XLA's remainder, which has the sign of the dividend: -7 % 2 is -1. Use x - (x // y) * y for "
+            "the remainder of NumPy and Python, or xb.remainder(x, y) for XLA's remainder without this warning"
         )
 
 
@@ -147,8 +147,8 @@ def warn_of_ranks(lhs: Any, rhs: Any) -> None:
     if max(map(_rank, (lhs, rhs))) > 2:
         warn(
             "`@` is XlaBuilder's Dot, which contracts dimension 1 of lhs with dimension 0 of rhs at any rank. "
-            "xb.dot_general(x, y, [-1], [-2], [0], [0]) is the product of NumPy for one batch dimension, and "
-            "xb.dot(x, y) is XlaBuilder's, without this warning"
+            "Use xb.dot_general(x, y, [-1], [-2], [0], [0]) for NumPy's product with one batch dimension, or "
+            "xb.dot(x, y) for XlaBuilder's Dot without this warning"
         )
 
 
@@ -160,7 +160,7 @@ def _rank(operand: Any) -> int:
 # ----------------------------------------------------------------------------
 # Protocols of Python and NumPy on values: those that follow from the shape work; others raise, with an alternative.
 
-_FOLD = "x.sum(axis=0), x.max(), x.min(), x.any() and x.all() reduce them; xb.reduce(x, 0, xb.add) is also a sum"
+_FOLD = "x.sum(axis=0), x.max(), x.min(), x.any() and x.all() reduce the elements, as does xb.reduce(x, 0, xb.add)"
 _NUMBERS = "xb.evaluate(builder.build(x), ...) runs the program and returns the number"
 _NUMBER = f"x.astype(dtype), which is xb.convert, changes the element type; {_NUMBERS}"
 
@@ -203,15 +203,15 @@ _REFUSED = {
     "__bool__": _Refused(
         "bool", _needs("a truth value"),
         (
-            "for `if` and `while`: xb.select(pred, x, y) chooses elements, xb.conditional(pred, x, on_true, y, "
-            "on_false) a branch, and xb.while_(init, condition, body) repeats",
-            "and, or and not of preds are &, | and ~; a < x < b is (a < x) & (x < b); min and max are xb.minimum and "
-            "xb.maximum",
-            "`x is y` tells whether two names stand for one value; `in`, index and remove of a list compare by ==",
+            "instead of `if` and `while`, use xb.select(pred, x, y) to choose elements, xb.conditional(pred, x, "
+            "on_true, y, on_false) to choose a branch, or xb.while_(init, condition, body) to loop",
+            "instead of and, or, not, min and max, use &, |, ~, xb.minimum and xb.maximum; write a < x < b as "
+            "(a < x) & (x < b)",
+            "to test whether two names refer to the same value, use `x is y`; `in`, list.index and list.remove use ==",
         ),
     ),
     "__contains__": _Refused(
-        "in", _needs("whether it contains something"), ("(x == item).any() computes it in the program",)
+        "in", _needs("a truth value"), ("(x == item).any() computes the answer in the program",)
     ),
     "__int__": _Refused("int", _needs("an int"), (_NUMBER,)),
     "__float__": _Refused(
@@ -221,27 +221,27 @@ _REFUSED = {
     "__index__": _Refused(
         "index", _needs("an int"),
         (
-            "x[n] and xb.dynamic_slice accept a scalar value as a start, and xb.while_ as a number of trips",
-            "extents are known: x.shape.dims",
+            "x[n] and xb.dynamic_slice accept a scalar value as a start, and xb.while_ can use one as its trip count",
+            "extents are known when the program is built: use x.shape.dims",
         ),
     ),
     "__round__": _Refused(
         "round", _needs("a number"),
-        ("xb.round_nearest_even rounds like Python, xb.round_nearest_afz rounds half away from zero",),
+        ("xb.round_nearest_even rounds like Python, and xb.round_nearest_afz rounds halves away from zero",),
     ),
-    "__floor__": _Refused("floor", _needs("an int"), ("xb.floor(x) records it",)),
-    "__ceil__": _Refused("ceil", _needs("an int"), ("xb.ceil(x) records it",)),
+    "__floor__": _Refused("floor", _needs("an int"), ("use xb.floor(x) instead",)),
+    "__ceil__": _Refused("ceil", _needs("an int"), ("use xb.ceil(x) instead",)),
     "__trunc__": _Refused("trunc", _needs("an int"), ("xb.convert(x, xb.s32) truncates toward zero",)),
     "__divmod__": _Refused(
         "divmod", "% is the remainder of a division that truncates, but // rounds down, so they do not form a pair",
-        ("use q = x // y and x - q * y for Python's pair, xb.divide and xb.remainder for XLA's",), "invalid_operand",
+        ("use q = x // y and x - q * y for Python's pair, or xb.divide and xb.remainder for XLA's",), "invalid_operand",
     ),
     "__setitem__": _Refused(
         "x[...] = y", "values are immutable",
         (
-            "xb.dynamic_update_slice(x, y, starts) gives x with y in it: x[0] = y of a matrix is "
-            "x = xb.dynamic_update_slice(x, y, [0, 0]) with a y of one row, which may be a list; xb.scatter updates "
-            "many places, xb.select(pred, y, x) those that a pred chooses",
+            "use xb.dynamic_update_slice(x, y, starts) to write y into x: for a matrix, x[0] = y becomes "
+            "x = xb.dynamic_update_slice(x, y, [0, 0]), where y has one row and may be a list; xb.scatter writes at "
+            "many positions, and xb.select(pred, y, x) writes where a pred is true",
         ),
         "immutable",
     ),
@@ -280,16 +280,18 @@ class Protocols:
         if not isinstance(shape, Shape) or not shape.dims:
             raise refusal("len", self, "rank_too_small", f"{shape} has no dimensions")
         if shape.dynamic and shape.dynamic[0]:
-            hint = "xb.get_dimension_size(x, dimension=0) is the extent of the run"
-            raise refusal("len", self, "not_concrete", f"{shape} has a dynamic dimension 0", hint)
+            hint = "xb.get_dimension_size(x, dimension=0) returns the extent in a run"
+            raise refusal("len", self, "not_concrete", f"dimension 0 of {shape} is dynamic", hint)
         return shape.dims[0]
 
     def __iter__(self: Any) -> Iterator[Value]:
-        elements: list[Value] = self._elements("iter", "x[n] is one of them; xb.scan and xb.while_ iterate over them")
+        elements: list[Value] = self._elements(
+            "iter", "x[n] selects one element; xb.scan and xb.while_ iterate over the elements"
+        )
         return iter(elements)
 
     def __reversed__(self: Any) -> Iterator[Value]:
-        elements: list[Value] = self._elements("reversed", "xb.rev(x, dimensions) reverses it")
+        elements: list[Value] = self._elements("reversed", "xb.rev(x, dimensions) reverses the elements")
         return reversed(elements)
 
     def _elements(self: Any, spelling: str, hint: str) -> list[Value]:
@@ -311,7 +313,7 @@ class Protocols:
         if method == "__call__" and not keywords and name in RECORDED:
             return RECORDED[name](*map(_scalar, inputs))
         spelling = name if method == "__call__" else f"{name}.{method}"
-        hint = "y = array + x is a value" if "out" in keywords else way_out(name, method)
+        hint = "y = array + x returns a value; out= is not supported" if "out" in keywords else way_out(name, method)
         raise refusal(f"numpy.{spelling}", self, "not_concrete", _needs("an array"), hint)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> NoReturn:

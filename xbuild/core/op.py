@@ -97,7 +97,7 @@ class Schema:
             close = difflib.get_close_matches(key, fields, 1)
             refuse(
                 "invalid_attribute",
-                f"{self.spelling} has no attribute {key!r}; it has {', '.join(fields) or 'none'}",
+                f"{self.spelling} has no attribute {key!r}; it has {', '.join(fields) or 'no attributes'}",
                 *(f"did you mean {guess!r}?" for guess in close),
             )
         for key in fields:
@@ -203,7 +203,9 @@ def _schema(declaration: Callable[..., Any], properties: Properties) -> Schema:
 def _check_names(opcode: str, properties: Properties, operands: list[str]) -> None:
     for name in (*properties.moves, *properties.chosen_by):
         if name not in operands:
-            raise ValueError(f"{opcode}: a property names the operand {name!r}; it has {', '.join(operands)}")
+            raise ValueError(
+                f"{opcode}: a property names the operand {name!r}, but the operands are {', '.join(operands)}"
+            )
 
 
 def opcodes(holds: Callable[[Properties], bool]) -> frozenset[str]:

@@ -72,7 +72,9 @@ class Operators:
 
     def __pow__(self, other: Any, modulus: Any = None) -> Value:
         if modulus is not None:
-            raise refusal("pow", self, "invalid_operand", "no op takes a modulus", "use xb.remainder(x ** y, m)")
+            raise refusal(
+                "pow", self, "invalid_operand", "xb has no power with a modulus", "use xb.remainder(x ** y, m)"
+            )
         return forms.power(self, other)
 
     def __rpow__(self, other: Any) -> Value:

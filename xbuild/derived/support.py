@@ -76,7 +76,9 @@ def dressed(form: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     return checked
 
 
-_CHANNEL = "channel_id=1, or any number that no other transfer has: send, recv and their dones share it"
+_CHANNEL = (
+    "pass channel_id=1, or any number that no other transfer uses; send, recv and their done ops share one channel_id"
+)
 
 
 def _misuse_error(form: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> XbuildError | None:
@@ -90,7 +92,7 @@ def _misuse_error(form: Callable[..., Any], arguments: tuple[Any, ...], keywords
         near = [near for key in keywords if key not in signature.parameters for near in _nearest(key, signature)]
         forgotten = "'channel_id'" in str(error) and "missing" in str(error)
         hints = [_CHANNEL] if forgotten else []
-        hints += [f"it is called as {usage}", *(f"{key} is {near}=" for key, near in near)]
+        hints += [f"call {usage}", *(f"use {near}= instead of {key}=" for key, near in near)]
         return explain_call(ValueUseError("arity_mismatch", str(error), hints), name, (), {}, caller())
     return None
 
@@ -182,8 +184,8 @@ def axis_of(axis: Any, shape: Shape, *, rank: int | None = None) -> int:
     if type(found) is not int:
         refuse("invalid_attribute", f"axis={axis!r}: expected an int")
     if not 0 <= found < count:
-        legal = f"expected {-count}..{count - 1} for rank {count}" if count else "rank 0 has no dimensions"
-        refuse("dimension_out_of_range", f"axis={axis} names dimension {axis} of operand {shape}; {legal}")
+        legal = f"expected {-count}..{count - 1} for rank {count}" if count else "an array of rank 0 has no dimensions"
+        refuse("dimension_out_of_range", f"axis={axis} is out of range for operand {shape}; {legal}")
     return found
 
 
@@ -200,12 +202,15 @@ def with_the_rest(operand: Value, new_sizes: Any) -> Any:
         return sizes
     known = math.prod(size for size in sizes if size != -1)
     if len(unknown) > 1:
-        refuse("invalid_attribute", f"new_sizes={list(sizes)} has {len(unknown)} sizes of -1; only one can be inferred")
+        refuse(
+            "invalid_attribute",
+            f"new_sizes={list(sizes)} has {len(unknown)} sizes of -1, but only one size can be inferred",
+        )
     if known <= 0 or shape.size % known:
         refuse(
             "element_count_mismatch",
-            f"operand {shape} has {shape.size} elements, but the other sizes in new_sizes {list(sizes)} multiply to "
-            f"{known}, which does not divide it",
+            f"{known}, the product of the other sizes in new_sizes {list(sizes)}, does not divide {shape.size}, the "
+            f"number of elements of operand {shape}",
         )
     return (*sizes[: unknown[0]], shape.size // known, *sizes[unknown[0] + 1 :])
 
@@ -249,11 +254,11 @@ def convert_numbers(array: Array, dtype: PrimitiveType, shown: Any) -> Array:
     """Numbers converted to an element type; rounding is allowed, a change of kind or an overflow is refused."""
     if array.size and dtype.kind not in _HOLDS[primitive_type(array.dtype).kind]:
         hints = ("x.astype(xb.f32) converts a value of integers to floats",) if dtype.is_integer else ()
-        refuse("element_type_mismatch", f"{shown!r} is not a {dtype}, the expected element type", *hints)
+        refuse("element_type_mismatch", f"expected a number of element type {dtype}, got {shown!r}", *hints)
     if array.size and dtype.is_integer:
         low, high = limits(dtype)
         if int(array.min()) < low or int(array.max()) > high:
-            refuse("element_type_mismatch", f"{shown!r} is out of range for {dtype}, {low}..{high}")
+            refuse("element_type_mismatch", f"{shown!r} is out of range for {dtype}; expected {low}..{high}")
     with np.errstate(over="ignore", invalid="ignore"):
         held = array.astype(dtype.dtype)
         lost = dtype.is_float and bool((np.isfinite(array) & ~np.isfinite(held.astype(np.float64))).any())
@@ -276,17 +281,17 @@ def _array(operand: Any) -> Array:
         shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
         refuse("element_type_mismatch", f"{shown} is out of range for every integer type")
     raise ValueUseError(
-        "invalid_operand", f"operand {operand!r} is not a value, a number or an array", _way_out(operand)
+        "invalid_operand", f"expected a value, a number or an array as operand, got {operand!r}", _way_out(operand)
     )
 
 
 def _way_out(operand: Any) -> str:
     """The hint for an object that cannot be an operand beside a value."""
     if isinstance(operand, AnyShape | PrimitiveType):
-        return "x.shape is the shape of a value, x.shape.dtype its element type"
+        return "x.shape is the shape of a value, and x.shape.dtype is its element type"
     if isinstance(operand, tuple | list):
-        return "xb.concatenate joins several values to one"
-    return "use `x is None` or `x is y` to test a name; operands beside values are numbers and arrays"
+        return "xb.concatenate joins several values into one"
+    return "to test a name, use `x is None` or `x is y`; an operator accepts only values, numbers and arrays"
 
 
 # ----------------------------------------------------------------------------
@@ -306,7 +311,7 @@ def require_value(operand: Any) -> Value:
         raise BuildError(
             "invalid_operand",
             f"operand {operand!r} is not a value of a builder",
-            "xb.constant(builder, literal=...) makes a value",
+            "xb.constant(builder, literal=...) creates a value",
         )
     return operand
 
@@ -328,7 +333,7 @@ def builder_among(operands: Iterable[Any], builder: Builder | None = None) -> Bu
             except BuildError:
                 continue
     if builder is None:
-        raise BuildError("no_builder", "no operand determines the builder; pass it as builder=")
+        raise BuildError("no_builder", "no operand determines the builder; pass the builder as builder=")
     return builder
 
 
@@ -401,7 +406,8 @@ def _call_that_fits(hints: Sequence[str]) -> Iterator[str]:
     """The hint with the call for dimensions that fit, since an operator takes none."""
     for hint in hints[:1]:
         if hint.endswith(" fits"):
-            yield f"not by an operator, but by a function: xb.add(x, y, {hint.removesuffix(' fits')})"
+            dimensions = hint.removesuffix(" fits")
+            yield f"an operator takes no broadcast_dimensions; call a function, such as xb.add(x, y, {dimensions})"
 
 
 def _stretch(value: Value, sizes: Dims, places: Dims, other: Value, others: Dims) -> Value:
@@ -457,7 +463,7 @@ def members(attribute: str, count: int | None, groups: ReplicaGroups, channel_id
     if not groups or (channel_id is not None and not global_ids):
         shown = [list(group) for group in groups]
         refuse(
-            "invalid_attribute", f"{attribute} is missing, and replica_groups {shown} do not tell the size of a group"
+            "invalid_attribute", f"{attribute} is missing, and replica_groups {shown} does not determine the group size"
         )
     return len(groups[0])
 
@@ -467,7 +473,7 @@ def groups_of_sum(ids: Sequence[int] | None, groups: Groups | None, num_replicas
     if ids is not None and groups is not None:
         refuse(
             "invalid_attribute",
-            "replica_group_ids and replica_groups say the same thing in two ways; one of them is enough",
+            "replica_group_ids and replica_groups define the same groups; pass only one of them",
         )
     read = _ids_of(ids or ())
     found: ReplicaGroups = tuple(check_replica_group_ids(read, num_replicas)) if read else groups_of(groups)
@@ -484,7 +490,7 @@ def sum_of_tuple(operand: Value, groups: ReplicaGroups, name: str | None) -> Val
     """The tuple of the sums, in one all_reduce for each element type."""
     shapes = [array(f"element {n} of operand", each) for n, each in enumerate(operand.shape.elements)]  # type: ignore[union-attr]
     if not shapes:
-        refuse("arity_mismatch", "operand is the empty tuple; expected at least one element to sum")
+        refuse("arity_mismatch", "expected an operand with at least one element to sum, got the empty tuple")
     types = dict.fromkeys(shape.dtype for shape in shapes)
     elements = list(operand)
     if len(types) == 1 and len(elements) > 1:

@@ -93,7 +93,7 @@ _MODES = (
 def kind_of(path: str | os.PathLike[str]) -> str:
     """The kind of a path that is no regular file, for a message: a folder, a device, a pipe."""
     mode = os.stat(path).st_mode
-    return next((words for test, words in _MODES if test(mode)), "no file")
+    return next((words for test, words in _MODES if test(mode)), "a special file")
 
 
 @contextmanager
@@ -107,13 +107,13 @@ def _zip(raw: IO[bytes], path: str) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(raw)
     except Exception:  # zipfile raises exceptions of any type on malformed bytes
-        raise ArchiveError(f"{path!r} is not an npz file of arrays, as numpy.savez writes") from None
+        raise ArchiveError(f"{path!r} is not an npz file of arrays such as numpy.savez writes") from None
 
 
 def _members(file: zipfile.ZipFile, path: str) -> Iterator[tuple[str, Member]]:
     infos = file.infolist()
     if len(infos) > _MOST_MEMBERS:
-        raise ArchiveError(f"{path!r} has {len(infos):,} arrays; at most {_MOST_MEMBERS:,} are read")
+        raise ArchiveError(f"{path!r} has {len(infos):,} arrays; the limit is {_MOST_MEMBERS:,}")
     seen: set[str] = set()
     for info in infos:
         name = info.filename.removesuffix(".npy")
@@ -132,7 +132,9 @@ def _guarded(path: str, name: str, reads: Callable[[], Any]) -> Any:
     except MemoryError:
         raise ArchiveError(f"{path!r}: {name[:60]!r} does not fit in the available memory") from None
     except Exception:
-        raise ArchiveError(f"{path!r}: {name[:60]!r} is not an array as numpy.savez writes, or is damaged") from None
+        raise ArchiveError(
+            f"{path!r}: {name[:60]!r} is damaged, or is not an array such as numpy.savez writes"
+        ) from None
 
 
 def _member(file: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Member:
@@ -174,7 +176,7 @@ def read_text(path: Path, most: int) -> bytes:
     with regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
-            raise ArchiveError(f"{str(path)!r} has {size:,} bytes; at most {most:,} are read")
+            raise ArchiveError(f"{str(path)!r} has {size:,} bytes; the limit is {most:,}")
         return _unpacked(file, path, min(most, MOST_UNPACKED)) if path.suffix == ".gz" else file.read()
 
 
@@ -182,7 +184,7 @@ def _unpacked(file: IO[bytes], path: Path, most: int) -> bytes:
     try:
         found = gzip.GzipFile(fileobj=file).read(most + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ArchiveError(f"{str(path)!r} does not read as gzip: {error}") from None
+        raise ArchiveError(f"{str(path)!r} cannot be read as gzip: {error}") from None
     if len(found) > most:
         raise ArchiveError(f"{str(path)!r} unpacks to more than {most:,} bytes, the limit for a compressed file")
     return found
@@ -213,7 +215,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
     except OSError as error:
         raise ArchiveError(f"{os.fspath(path)!r} cannot be read: {error.strerror or error}") from None
     except _UNREADABLE:
-        raise ArchiveError(f"{os.fspath(path)!r} is not an npz file of arrays, as numpy.savez writes") from None
+        raise ArchiveError(f"{os.fspath(path)!r} is not an npz file of arrays such as numpy.savez writes") from None
 
 
 def random_arguments(seed: int, parameters: Sequence[Sequence[AnyShape]], most: int | None = None) -> list[list[Any]]:
@@ -290,7 +292,7 @@ def _written_to(target: Path) -> int:
     except OSError as error:
         if error.errno != errno.ENXIO:
             raise
-        raise OSError(error.errno, "nobody reads this pipe", str(target)) from None
+        raise OSError(error.errno, "no process reads this pipe", str(target)) from None
     if hasattr(os, "set_blocking"):
         os.set_blocking(handle, True)
     return handle
@@ -360,7 +362,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     with _folders_above(target):
         _refuse_link(target)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise FileExistsError(errno.EEXIST, "there is something of this name already", str(target))
+            raise FileExistsError(errno.EEXIST, "a file or folder with this name already exists", str(target))
         made = folder_beside(target)
         with _temporary(made):
             yield Path(made)
@@ -386,7 +388,7 @@ def _folders_above(target: Path) -> Iterator[None]:
 
 def _refuse_link(target: Path) -> None:
     if target.is_symlink():
-        raise OSError(errno.ELOOP, "this is a link, and nothing is written through links; name the file itself",
+        raise OSError(errno.ELOOP, "this is a link, and xbuild does not write through links; name the file itself",
                       str(target))  # fmt: skip
 
 
@@ -456,14 +458,16 @@ def _named(found: Mapping[str, Member], parameters: Sequence[Sequence[AnyShape]]
         key, number = name.partition(":")[0], int(match["number"])
         device = None if match["device"] is None else int(match["device"])
         if device is not None and device >= len(counts):
-            raise ArchiveError(f"{key} is for device {device}, but the program has only {len(counts)} devices")
+            raise ArchiveError(
+                f"{key} is for device {device}, but the program has only {len(counts)} device{'s' * (len(counts) != 1)}"
+            )
         count = max(counts, default=0) if device is None else counts[device]
         if not match["out"] and number >= count:
             raise ArchiveError(
                 f"unexpected {key}: the program takes {count or 'no'} argument{'s' * (count != 1)}: {_KEYS}"
             )
         if key in named:
-            raise ArchiveError(f"{path!r} contains {key} in two types")
+            raise ArchiveError(f"{path!r} contains {key} with two element types")
         named[key] = member
     return named
 
@@ -519,8 +523,9 @@ def _filled(stored: Stored, device: int, shape: Shape | TokenShape, counter: Ite
             return stored.array(key, shape)
     have = sorted(stored.found)
     raise ArchiveError(
-        f"argument {number} of device {device}, {shape}, is missing: neither d{device}_arg{number} nor arg{number} is "
-        f"among {', '.join(have[:_SHOWN]) or 'no arrays'}{f' and {len(have) - _SHOWN:,} more' * (len(have) > _SHOWN)}"
+        f"argument {number} of device {device}, {shape}, is missing: the file contains neither d{device}_arg{number} "
+        f"nor arg{number}, only "
+        f"{', '.join(have[:_SHOWN]) or 'no arrays'}{f' and {len(have) - _SHOWN:,} more' * (len(have) > _SHOWN)}"
     )
 
 
@@ -571,10 +576,12 @@ def _items(stored: Mapping[str, Member], devices: int) -> dict[int | None, dict[
     for key, member in stored.items():
         device, item, place, dtype = _item_of(key)
         if device is not None and device >= devices:
-            raise ArchiveError(f"{key} is for device {device}, but the program has only {devices} devices")
+            raise ArchiveError(
+                f"{key} is for device {device}, but the program has only {devices} device{'s' * (devices != 1)}"
+            )
         parts = found.setdefault(device, {}).setdefault(item, {})
         if place in parts:
-            raise ArchiveError(f"the file contains {key.partition(':')[0]} in two types")
+            raise ArchiveError(f"the file contains {key.partition(':')[0]} with two element types")
         parts[place] = InfeedItem(member, dtype)
     return found
 

@@ -74,13 +74,13 @@ def load(
     path, one = split_target(target)
     is_folder = bool(path) and Path(path).is_dir()
     if stage and (not is_folder or is_of_devices(path)):
-        raise TargetError(f"--stage applies to dump folders, and the target is {target!r}")
+        raise TargetError(f"--stage applies only to dump folders, got the target {target!r}")
     if path == STDIN or (path.endswith(TEXTS) and not is_folder):
         return _read_program(Path(path), replicas, partitions, shapes, one)
     if is_folder and not is_of_devices(path):
         return _read_program(_text_in_dump(path, one, stage), replicas, partitions, shapes)
     if replicas is not None or partitions is not None or shapes:
-        raise TargetError(f"--replicas, --partitions and --shape apply to text files, and the target is {target!r}")
+        raise TargetError(f"--replicas, --partitions and --shape apply only to text files, got the target {target!r}")
     if is_folder:
         return _read_folder(Path(path))
     path, colon, name = target.rpartition(":") if not target.endswith(".py") else (target, "", "")
@@ -90,7 +90,7 @@ def load(
     module = _run(_existing(Path(path)))
     if not colon:
         names = _candidates(module)
-        raise TargetError(f"{target!r} is a Python file: expected {target}:NAME{_it_has(names)}")
+        raise TargetError(f"{target!r} is a Python file; expected {target}:NAME{_it_has(names)}")
     return _program(module, path, name, is_global)
 
 
@@ -104,7 +104,11 @@ def load_file(
     """The program of a file of text or of a folder, which runs no code; TargetError for any other target."""
     path, _one = split_target(target)
     if not path.endswith(TEXTS) and not Path(path).is_dir():
-        advice = "import the file and pass its program" if ".py" in path else "expected FILE.hlo, .mlir, .txt, .pb"
+        advice = (
+            "import the file and pass its program"
+            if ".py" in path
+            else "expected FILE.hlo, FILE.mlir, FILE.txt or FILE.pb"
+        )
         raise TargetError(f"{target!r} is not the path of a program: {advice}")
     return load(target, replicas, partitions, shapes)
 
@@ -159,8 +163,8 @@ def modules_in_folder(folder: str) -> list[DumpedModule]:
     modules = modules_of_dump(Path(folder))
     if not modules:
         raise TargetError(
-            f"the folder {folder!r} has none of these; expected device0.hlo, device1.hlo and so on, or a dump of XLA, "
-            "JAX or `xbuild guard` (module_0001.jit_f.before_optimizations.txt, jax_ir0000_jit_f_compile.mlir)"
+            f"the folder {folder!r} contains no program; expected device0.hlo, device1.hlo and so on, or a dump of "
+            "XLA, JAX or `xbuild guard` (module_0001.jit_f.before_optimizations.txt, jax_ir0000_jit_f_compile.mlir)"
         )
     return modules
 
@@ -170,10 +174,10 @@ def _text_in_dump(folder: str, one: str, stage: str) -> Path:
     modules = modules_in_folder(folder)
     has = f"{folder} has {len(modules)} module{'s' * (len(modules) != 1)}: {shortened([each.key for each in modules])}"
     if not one and len(modules) > 1:
-        raise TargetError(f"{has}; this command takes one, as in {folder}#{modules[0].key}")
+        raise TargetError(f"{has}; select one module, as in {folder}#{modules[0].key}")
     chosen = [each for n, each in enumerate(modules, 1) if one in ("", each.key, str(n))]
     if not chosen:
-        raise TargetError(f"no module is {one!r}{_did_you_mean(one, [each.key for each in modules])}: {has}")
+        raise TargetError(f"no module matches {one!r}{_did_you_mean(one, [each.key for each in modules])}: {has}")
     found = chosen[0].stage(stage)
     if found is None:
         names = shortened([*dict.fromkeys(each.name for each in chosen[0].stages)])
@@ -240,11 +244,11 @@ def _part_of(text: str, path: Path, one: str) -> str:
     numbered = [f"{number} {name}" for number, (name, _) in enumerate(found, 1)]
     has = f"{path} has {len(found)} module{'s' * (len(found) != 1)}: {shortened(numbered)}"
     if not one:
-        raise TargetError(f"{has}; this command takes one, as in {path}#1")
+        raise TargetError(f"{has}; select one module, as in {path}#1")
     chosen = [part for n, (name, part) in enumerate(found, 1) if one == str(n)]
     chosen = chosen or [part for name, part in found if name == one]
     if len(chosen) != 1:
-        raise TargetError(f"{'no module' if not chosen else 'more than one module'} is {one!r}: {has}")
+        raise TargetError(f"{'no module' if not chosen else 'more than one module'} matches {one!r}: {has}")
     return chosen[0]
 
 
@@ -256,7 +260,7 @@ def _read_folder(path: Path) -> ModuleGroup:
     """The module group of a folder with the files device0.hlo, device1.hlo, ..., one for each device."""
     found = sorted((int(named[1]), each) for each in path.iterdir() if (named := _OF_DEVICE.fullmatch(each.name)))
     if not found or [device for device, _ in found] != [*range(len(found))]:
-        have = ", ".join(each.name for _, each in found) or "none of these"
+        have = ", ".join(each.name for _, each in found) or "no device files"
         raise TargetError(f"the folder {str(path)!r} has {have}; expected device0.hlo, device1.hlo and so on")
     return ModuleGroup({device: _read_program(each) for device, each in found})
 
@@ -310,7 +314,7 @@ def _guarded(runs: Callable[[], Any], what: str) -> Any:
         raise UserError(own_traceback(error)) from None
     except SystemExit as end:
         raise UserError(
-            f"{what} calls sys.exit({'' if end.code is None else repr(end.code)}) and gives no program"
+            f"{what} calls sys.exit({'' if end.code is None else repr(end.code)}) and provides no program"
         ) from None
 
 
@@ -336,7 +340,7 @@ def _program(module: ModuleType, path: str, name: str, is_global: bool) -> Progr
     if not isinstance(found, _KINDS):
         raise TargetError(
             f"{path}:{name} is {_description(found)}; expected a Computation, Module or ModuleGroup, "
-            "or what JAX lowers or compiles"
+            "or a lowered or compiled JAX function"
         )
     return found
 
@@ -378,7 +382,7 @@ def _candidates(module: ModuleType) -> list[str]:
 
 
 def _it_has(names: list[str]) -> str:
-    return f"; it has {', '.join(names)}" if names else "; it has no computation, module or group"
+    return f"; it has {', '.join(names)}" if names else "; it has no computation, module or module group"
 
 
 def _is_candidate(value: Any, module: ModuleType) -> bool:

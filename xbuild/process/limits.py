@@ -72,11 +72,11 @@ def depth(computation: Computation) -> int:
 
 
 def _refuse_recursion(computation: Computation, instruction: Instruction, called: Computation) -> NoReturn:
-    between = "itself" if called is computation else f"{called.name}, which calls it in turn"
+    between = "itself" if called is computation else f"{called.name}, which calls {computation.name},"
     raise BuildError(
         "cycle",
-        f"computation {computation.name} calls {between} at {instruction.name}, and so would run without end",
-        ("a loop that ends is xb.while_",),
+        f"computation {computation.name} calls {between} at {instruction.name}; the calls would never end",
+        ("use xb.while_ to repeat a computation",),
     )
 
 
@@ -87,8 +87,8 @@ def room_for_calls(entries: Iterable[Computation]) -> Iterator[None]:
     if deepest > DEEPEST:
         raise BuildError(
             "nested_too_deep",
-            f"computations call each other {deepest} deep, and at most {DEEPEST} levels are followed",
-            ("inline what is called only once: xb.edit(module), editor.inline(name)",),
+            f"computations call each other {deepest} levels deep; at most {DEEPEST} levels are allowed",
+            ("inline computations that are called only once, with xb.edit(module) and editor.inline(name)",),
         )
     before = sys.getrecursionlimit()
     if deepest > SHALLOW:

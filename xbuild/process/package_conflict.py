@@ -32,8 +32,8 @@ def conflict() -> str | None:
             f"the package 'interpreter' at {spec.origin} is not xbuild's (open-interpreter installs one of this name)"
         )
     return (
-        f"{found}, so programs can be built but not run: `pip install --force-reinstall --no-deps xbuild-hlo` puts "
-        "xbuild's there, and to have both, give each a virtual environment of its own"
+        f"{found}, so programs can be built but not run; run `pip install --force-reinstall --no-deps xbuild-hlo` to "
+        "install xbuild's package, or use separate virtual environments to keep both packages"
     )
 
 

@@ -167,7 +167,7 @@ def _read_leaf(word: str, text: str) -> Variance:
 
 def _refuse_type(text: str) -> Any:
     shown = text if len(text) <= 200 else f"{text[:197]}..."
-    message = f"{shown!r} is not the type of a value on a mesh; a type is written as {{V:(i,j),R:k}}"
+    message = f"{shown!r} is not the type of a value on a mesh; write a type as in {{V:(i,j),R:k}}"
     return refuse("invalid_attribute", message)
 
 

@@ -201,7 +201,9 @@ class _Literal:
         try:
             return values.reshape(self.shape.dims)
         except ValueError:
-            self.fail("shape_mismatch", f"{self.shape} has {self.shape.size:,} elements, but the literal has {count:,}")
+            self.fail(
+                "shape_mismatch", f"the size of {self.shape} is {self.shape.size:,}, but the literal has size {count:,}"
+            )
 
     def _splat(self, value: Any) -> Array:
         """One element for all, as a view."""
@@ -232,12 +234,15 @@ class _Literal:
         if len(raw) == 1 and size != 1 and (raw in (b"\x00", b"\xff") or size > 8):
             return self._splat(np.bool_(raw != b"\x00"))
         if len(raw) == 1 and size > 1:
-            self.fail("invalid_literal", f"one byte for {self.shape} is a splat in newer MLIR and a bit per element "
-                      "in older MLIR; write a list such as [true, false]")  # fmt: skip
+            self.fail(
+                "invalid_literal",
+                f"one byte for {self.shape} is ambiguous: a splat in newer MLIR, one bit per element in older MLIR; "
+                "write a list such as [true, false]",
+            )
         found = read_flags(raw, size)
         if found is None:
             written = f"{size:,} bytes, or {-(-size // 8):,} with a bit per element"
-            self.fail("shape_mismatch", f"{self.shape} has {written}, but the literal has {len(raw):,}")
+            self.fail("shape_mismatch", f"{self.shape} takes {written}, but the literal has {len(raw):,}")
         return self._reshape(found, size)
 
     def _refuse_lists(self, skeleton: str, one: str) -> NoReturn:
@@ -251,7 +256,7 @@ class _Literal:
         if self.shape.dtype.kind == "complex" and skeleton.count("0") != 2 * found:
             self.fail("invalid_literal", f"expected (real, imaginary) for an element of {self.shape.dtype}")
         if wanted != found:
-            self.fail("shape_mismatch", f"{self.shape} has {wanted:,} elements, but the literal has {found:,}")
+            self.fail("shape_mismatch", f"the size of {self.shape} is {wanted:,}, but the literal has size {found:,}")
         self.fail("shape_mismatch", f"the nesting of the lists does not match {self.shape}")
 
 

@@ -188,7 +188,7 @@ def _read_metadata(reader: HloReader) -> dict[str, Any]:
     while not reader.take("}"):
         key, place = reader.key()
         if key not in METADATA:
-            reader.fail("unknown_attribute", f"unknown metadata {key!r}", *reader.near(key, METADATA), place=place)
+            reader.fail("unknown_attribute", f"unknown metadata key {key!r}", *reader.near(key, METADATA), place=place)
         found[key] = _read_value(reader)
         reader.take(",")
     return found

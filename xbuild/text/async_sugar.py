@@ -132,7 +132,7 @@ def resolve_async(body: Body, schema: Schema, wrapped: Schema | None, parsed: Pa
     if schema.opcode not in ("async_update", "async_done"):
         return schema
     if start is None or not is_async:
-        got = f"{start.name!r}, a {start.opcode.replace('_', '-')}" if start is not None else "no operand"
+        got = f"{start.opcode.replace('_', '-')} {start.name!r}" if start is not None else "no operand"
         body.reader.fail(
             "missing_start", f"{schema.spelling}: expected an async-start as operand, got {got}", place=place
         )
@@ -140,7 +140,9 @@ def resolve_async(body: Body, schema: Schema, wrapped: Schema | None, parsed: Pa
     if wrapped is not None and (begun is None or begun.opcode != wrapped.opcode):
         name = "several ops" if begun is None else begun.opcode.replace("_", "-")
         body.reader.fail(
-            "done_kind_mismatch", f"{start.name!r} started {name}, but this completes {wrapped.spelling}", place=place
+            "done_kind_mismatch",
+            f"{start.name!r} started {name}, but this op completes {wrapped.spelling}",
+            place=place,
         )
     return schema
 
@@ -159,7 +161,9 @@ def check_repeated(body: Body, parsed: ParsedInstruction, place: int) -> None:
         first, again = getattr(start.attributes, key), parsed.written.pop(key)
         if first is not again and first != again:
             texts = [getattr(each, "name", each) for each in (again, first)]
-            body.reader.fail("invalid_attribute", f"{key}={texts[0]}, but {start.name!r} has {texts[1]}", place=place)
+            body.reader.fail(
+                "invalid_attribute", f"{key} is {texts[0]}, but {start.name!r} has {key}={texts[1]}", place=place
+            )
 
 
 def unfold_start(
@@ -225,6 +229,6 @@ def check_unshared(body: Body, calls: Computation) -> None:
     if calls in body.reader.started:
         refuse(
             "invalid_attribute",
-            f"calls={calls.name} is already called by another async-start; each needs its own computation",
+            f"another async-start already calls {calls.name}; each async-start needs its own computation",
         )
     body.reader.started.add(calls)

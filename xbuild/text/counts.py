@@ -39,11 +39,13 @@ def check_counts(replicas: int | None, partitions: int | None) -> None:
     """Refuse invalid counts from a caller."""
     for name, count in (("replicas", replicas), ("partitions", partitions)):
         if count is not None and (not isinstance(count, int) or isinstance(count, bool)):
-            raise TypeError(f"{name}={count!r} must be an int")
+            raise TypeError(f"{name} must be an int, got {count!r}")
         if count is not None and count < 1:
-            raise ValueError(f"{name}={count} must be at least 1")
+            raise ValueError(f"{name} must be at least 1, got {count}")
     if (replicas or 1) * (partitions or 1) > MOST_DEVICES:
-        raise ValueError(f"replicas={replicas}, partitions={partitions} exceed the limit of {MOST_DEVICES:,} devices")
+        raise ValueError(
+            f"replicas={replicas} and partitions={partitions} exceed the limit of {MOST_DEVICES:,} devices"
+        )
 
 
 def set_counts(header: Header, replicas: int | None, partitions: int | None) -> None:
@@ -90,9 +92,9 @@ def count_named_devices(computations: Iterable[Computation]) -> InferredCounts |
         partitions, by = shard.count, [shard]
     if not 1 < replicas * partitions <= MOST_DEVICES:
         return None
-    reasons = "; ".join(_reason(named_ids) for named_ids in by if named_ids.count > 1)
+    reasons = " and ".join(_reason(named_ids) for named_ids in by if named_ids.count > 1)
     return InferredCounts(
-        replicas, partitions, f"replicas: {replicas}, partitions: {partitions}, inferred, as {reasons}"
+        replicas, partitions, f"replicas: {replicas}, partitions: {partitions} (inferred because {reasons})"
     )
 
 
@@ -159,7 +161,7 @@ def problem_of_ids(instruction: Instruction, header: Header) -> str | None:
         return None
     counts = f"replica_count={header.num_replicas}, num_partitions={header.num_partitions}"
     by = "the header states" if header.states_counts else "the largest ids imply"
-    return f"{problem}, but {by} {count}, 0..{count - 1}: {counts}"
+    return f"{problem}, but {by} the ids 0..{count - 1} ({counts})"
 
 
 def _find_problem(instruction: Instruction, count: int, what: str) -> str | None:

@@ -145,7 +145,7 @@ def check_aliases(scanner: Scanner, aliases: list[Alias], entry: Computation) ->
         if not _has_element(entry.root.shape, each.output):
             problem = f"the result is {entry.root.shape}, which has no element {_index_text(each.output)}"
         elif each.number >= len(parameters):
-            problem = f"parameter {each.number} does not exist; the entry has {len(parameters)}"
+            problem = f"parameter {each.number} does not exist; the entry computation has {len(parameters)}"
         elif not _has_element(parameters[each.number].shape, each.index):
             shape = parameters[each.number].shape
             problem = f"parameter {each.number} is {shape}, which has no element {_index_text(each.index)}"
@@ -256,7 +256,9 @@ def _read_count(scanner: Scanner, header: Header, key: str) -> None:
     devices = count * (header.num_partitions if key == "replica_count" else header.num_replicas)
     if devices > MOST_DEVICES:
         scanner.fail(
-            "syntax", f"{key}={count} makes {devices} devices, more than the limit of {MOST_DEVICES:,}", place=place
+            "syntax",
+            f"{key}={count} results in {devices} devices, more than the limit of {MOST_DEVICES:,}",
+            place=place,
         )
     header.states_counts = True
     setattr(header, "num_replicas" if key == "replica_count" else key, count)

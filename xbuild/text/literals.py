@@ -197,7 +197,9 @@ def _refuse_brackets(scanner: Scanner, begin: int) -> NoReturn:
         if depth > 3 and deepest < 0:
             deepest = found.start()
         if not depth:
-            scanner.fail("syntax", "parentheses in a constant nest no deeper than (nan(0x1), 0)", place=deepest)
+            scanner.fail(
+                "syntax", "parentheses in a constant cannot be nested deeper than in (nan(0x1), 0)", place=deepest
+            )
     scanner.fail("syntax", "this parenthesis is not closed", place=begin - 1)
 
 
@@ -224,7 +226,9 @@ class _Literal:
 
     def _elided(self) -> Array:
         if self.text.strip() != "{...}":
-            self.fail("syntax", "elide all elements, as {...}, or none", at=self.text.index("..."))
+            self.fail(
+                "syntax", "expected either all elements or {...} instead of all elements", at=self.text.index("...")
+            )
         return ElidedArray(self.shape.dtype, self.shape.dims)  # type: ignore[return-value]
 
     def _reshape(self, values: Array) -> Array:
@@ -244,7 +248,7 @@ class _Literal:
         """An array from a number without braces: XLA makes it the first element, and all others 0."""
         size = math.prod(self.shape.dims)
         if size > LARGEST_FILLED:
-            self.fail("overflow", f"one number for {size:,} elements exceeds the limit of {LARGEST_FILLED:,}")
+            self.fail("overflow", f"one number cannot fill {size:,} elements; the limit is {LARGEST_FILLED:,}")
         dtype = self.shape.dtype
         array = np.zeros(size, dtype.dtype)
         first = self._numbers(_WORD.findall(self.text), COMPONENT.get(dtype, dtype)).view(dtype.dtype)
@@ -290,7 +294,7 @@ class _Literal:
             if len(counts) < rank:
                 self.fail(
                     "shape_mismatch",
-                    f"{self.shape} has rank {rank}, but {word[:40]!r} is in {len(counts)} braces",
+                    f"{self.shape} has rank {rank}, but the brace depth of {word[:40]!r} is {len(counts)}",
                     at=place,
                 )
             if is_complex != (word == "("):
@@ -298,7 +302,7 @@ class _Literal:
                 self.fail("syntax", f"expected {wanted} for {self.shape.dtype}, got {word[:40]!r}", at=place)
             in_pair, pair = word == "(", 0
             is_after_item = not in_pair
-        self.fail("syntax", f"the literal ends before all elements of {self.shape}", at=len(self.text))
+        self.fail("syntax", f"the literal has too few elements for {self.shape}", at=len(self.text))
 
     def _close_brace(self, counts: list[int], dims: Dims, place: int) -> None:
         if not counts:
@@ -311,7 +315,7 @@ class _Literal:
         dim = len(counts) - 1
         self.fail(
             "shape_mismatch",
-            f"{self.shape} has {dims[dim]} elements in dimension {dim}, got {found}",
+            f"{self.shape} has extent {dims[dim]} in dimension {dim}, but the literal has {found}",
             at=place,
         )
 

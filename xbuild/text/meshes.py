@@ -165,7 +165,7 @@ def read_mesh(scanner: Scanner) -> StatedMesh:
     place = scanner.skip()
     ids = _read_ids(scanner)
     if sizes and (len(ids) != count or sorted(ids) != [*range(count)]):
-        scanner.fail("syntax", f"device_ids must name each of 0..{count - 1} once", place=place)
+        scanner.fail("syntax", f"device_ids must contain each of 0..{count - 1} exactly once", place=place)
     return StatedMesh(sizes, ids)
 
 

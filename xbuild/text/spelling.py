@@ -185,10 +185,11 @@ def segments_of(schema: Schema, count: int) -> tuple[int, ...] | None:
     lists = sum(kind is Values for kind in schema.kinds)
     rest = count - (len(schema.kinds) - lists)
     if rest < 0 or (rest % lists if lists else rest):
-        expected = f"{len(schema.kinds)}: {', '.join(schema.operands)}" if schema.operands else "none"
+        count_text = f"{len(schema.kinds)} operand{'s' * (len(schema.kinds) != 1)}"
+        expected = f"{count_text} ({', '.join(schema.operands)})" if schema.operands else "no operands"
         if lists:
-            expected = f"equally long lists {', '.join(schema.operands)}" if lists > 1 else ", ".join(schema.operands)
-        raise XbuildError("arity_mismatch", f"got {count} operands, expected {expected}")
+            expected = ", ".join(schema.operands) + " as equally long lists" * (lists > 1)
+        raise XbuildError("arity_mismatch", f"expected {expected}, got {count} operand{'s' * (count != 1)}")
     return None if schema.is_flat else tuple(rest // lists if kind is Values else 1 for kind in schema.kinds)
 
 
@@ -201,8 +202,8 @@ def check_precision(schema: Schema, shapes: tuple[AnyShape, ...]) -> None:
         names = join_words(sorted(floats))
         raise XbuildError(
             "element_type_mismatch",
-            f"operands are {names}; HLO text needs one precision",
-            ["convert one of them"],
+            f"the operands have the element types {names}, but HLO text needs one precision",
+            ["convert one operand"],
         )
 
 
@@ -242,7 +243,7 @@ class ParsedInstruction:
         """The written shape of an element of the result, which must be a tuple of `count` elements."""
         shape = self.result()
         if not isinstance(shape, TupleShape) or len(shape) != count:
-            refuse("shape_mismatch", f"the result is a tuple of {count}, but the text states {shape}")
+            refuse("shape_mismatch", f"the result is a tuple of length {count}, but the text states {shape}")
         return shape.elements[index]
 
     def resolve_dimension_size(self, inferred: AnyShape) -> AnyShape:
@@ -434,7 +435,7 @@ def _read_window(reader: HloReader) -> str:
     place = reader.skip()
     text = reader.braces()
     if len(text) > 4000:
-        reader.fail("syntax", "a window cannot have that many dimensions", place=place)
+        reader.fail("syntax", f"expected at most 4000 characters for a window, got {len(text)}", place=place)
     return text[1:-1]
 
 
@@ -496,7 +497,7 @@ def word_for(annotation: Any) -> Word | None:
     parts = (annotation, *typing.get_args(annotation))
     if any(typing.get_origin(part) is typing.Literal for part in parts):
         return CHOICE
-    raise TypeError(f"no spelling for attributes of type {annotation}")
+    raise TypeError(f"attributes of type {annotation} have no spelling in HLO text")
 
 
 # ----------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def test_arrays_go_through_a_pipe(count: int) -> None:
 
 
 def test_objects_are_not_sent() -> None:
-    with pytest.raises(TypeError, match="no element type of XLA"):
+    with pytest.raises(TypeError, match="is not an XLA element type"):
         send(io.BytesIO(), DONE, {0: [object()]})
 
 

@@ -276,7 +276,9 @@ def split_inits(op: OperationReading) -> tuple[tuple[Instruction, ...], tuple[In
     """The operands of a reduction and their initial values."""
     count, odd = divmod(len(op.operands), 2)
     if odd or not count:
-        op.fail("arity_mismatch", f"expected as many initial values as arrays, got {len(op.operands)} operands")
+        op.fail(
+            "arity_mismatch", f"expected one initial value for each array, got {len(op.operands)} operands in total"
+        )
     return op.operands[:count], op.operands[count:]
 
 
@@ -360,7 +362,8 @@ def scatter(op: OperationReading) -> Results:
     count, rest = divmod(len(op.operands) - 1, 2)
     if rest or count < 1:
         op.fail(
-            "arity_mismatch", f"expected arrays, indices and as many updates as arrays, got {len(op.operands)} operands"
+            "arity_mismatch",
+            f"expected arrays, indices and one update for each array, got {len(op.operands)} operands in total",
         )
     numbers = read_index_dimensions(op, "scatter_dimension_numbers", _SCATTER_DIMENSIONS)
     flags = {key: op.flag(key, False) for key in ("indices_are_sorted", "unique_indices")}
@@ -488,7 +491,7 @@ def read_dimension_numbers(op: OperationReading) -> ConvolutionDimensionNumbers:
 def _roles(labels: list[str], words: str) -> tuple[int, int, tuple[int, ...]]:
     spatial = [str(number) for number in range(len(labels) - 2)]
     if sorted(labels) != sorted([*words, *spatial]):
-        raise ValueError(f"[{', '.join(labels)}] must list each of {', '.join([*words, *spatial])} once")
+        raise ValueError(f"[{', '.join(labels)}] must list each of {', '.join([*words, *spatial])} exactly once")
     return labels.index(words[0]), labels.index(words[1]), tuple(labels.index(each) for each in spatial)
 
 
@@ -524,9 +527,9 @@ def read_window(op: OperationReading, sizes: tuple[int, ...], base: str, dilatio
     padding = op.rows("padding", None) or ((0, 0),) * len(sizes)
     for key, values in {**columns, "padding": padding}.items():
         if len(values) != len(sizes):
-            op.fail("invalid_attribute", f"{key} has {len(values)} dimensions, but the window has {len(sizes)}")
+            op.fail("invalid_attribute", f"{key} has length {len(values)}, but the window has rank {len(sizes)}")
     if any(len(pair) != 2 for pair in padding):
-        op.fail("invalid_attribute", "expected a pair (low, high) of padding for each dimension")
+        op.fail("invalid_attribute", "expected a padding pair (low, high) for each dimension")
     return tuple(
         WindowDimension(
             size,

@@ -24,7 +24,8 @@ def while_(op: OperationReading) -> Results:
         if len(region.arguments) != len(op.operands):
             op.fail(
                 "arity_mismatch",
-                f"a region has {len(region.arguments)} arguments, but the loop has {len(op.operands)} operands",
+                f"expected one region argument for each operand, got {len(region.arguments)} arguments and "
+                f"{len(op.operands)} operands",
             )
     captured = Captures(op.scope, op.operation.regions)
     test = read_state_region(op, condition, "condition", condition.arguments, captured, False)
@@ -122,6 +123,6 @@ def async_done(op: OperationReading) -> Results:
     (start,) = op.expect_operands(1)
     if not start.opcode.endswith("_start"):
         op.fail(
-            "invalid_operand", f"the operand must be a start, but %{start.name} is a {start.opcode.replace('_', '-')}"
+            "invalid_operand", f"expected a start op as operand, got {start.opcode.replace('_', '-')} %{start.name}"
         )
     return op.one_or_elements(op.record_result(start.opcode.replace("_start", "_done"), start))

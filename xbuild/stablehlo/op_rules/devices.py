@@ -69,14 +69,14 @@ def _read_mesh(op: OperationReading, given: Any) -> StatedMesh:
     """A mesh, as fields or in Shardy's text, in place or by name."""
     record = _named_mesh(op, given.name) if isinstance(given, Symbol) else given
     if not isinstance(record, Record):
-        op.fail("invalid_attribute", "the groups name axes without a mesh")
+        op.fail("invalid_attribute", "the groups name mesh axes, but the mesh is missing")
     sizes = tuple((name, int(size)) for name, size in _NAMED.findall(record.text))
     mesh = StatedMesh(sizes, _read_ids(op, record)) if sizes else _scan_record(op, record, read_mesh, "a mesh")
     count, ids = mesh.count, mesh.ids
     if not 0 < count <= MOST_DEVICES or len(dict(sizes)) < len(sizes):
-        op.fail("invalid_attribute", f"a mesh has 1 to {MOST_DEVICES:,} devices, and its axes have different names")
+        op.fail("invalid_attribute", f"a mesh must have 1 to {MOST_DEVICES:,} devices and axes with different names")
     if ids is not None and (len(ids) != count or sorted(ids) != [*range(count)]):
-        op.fail("invalid_attribute", f"the device ids of the mesh are not a permutation of 0..{count - 1}")
+        op.fail("invalid_attribute", f"the device ids of the mesh must be a permutation of 0..{count - 1}")
     return mesh
 
 

@@ -89,7 +89,9 @@ def constant_integers(op: OperationReading, number: int) -> tuple[int, ...]:
     found = evaluate_constant(op.operands[number])
     if found is None:
         hint = "pass the unknown sizes: xb.parse_stablehlo(..., shapes=...)"
-        op.fail("missing_shape", f"operand {number}, %{op.operands[number].name}, does not follow from constants", hint)
+        op.fail(
+            "missing_shape", f"operand {number}, %{op.operands[number].name}, cannot be computed from constants", hint
+        )
     return tuple(found.reshape(-1).tolist())
 
 
@@ -187,7 +189,9 @@ def real_dynamic_slice(op: OperationReading) -> Results:
         ranges = {name: constant_integers(op, number) for number, name in enumerate(names, 1)}
         return apply_rule(op, "stablehlo.slice", (operand,), attributes={**op.attributes, **ranges})
     if set(constant_integers(op, 3)) - {1}:
-        op.fail("missing_shape", "a slice with strides other than 1 needs start indices that follow from constants")
+        op.fail(
+            "missing_shape", "a slice with strides other than 1 needs start indices that can be computed from constants"
+        )
     sizes = _slice_extents(op)
     starts = [_scalar_at(op, begin, number) for number in range(len(sizes))]
     return op.record_result("dynamic_slice", operand, tuple(starts), dynamic_slice_sizes=sizes)
@@ -201,7 +205,7 @@ def _slice_extents(op: OperationReading) -> tuple[int, ...]:
     found = [None if begin is None or end is None else end - begin for begin, end in pairs]
     extents = [known if dim is None else dim for dim, known in zip(written.dims, found, strict=False)]
     if len(extents) != len(written.dims) or None in extents:
-        op.fail("missing_shape", f"the extents of {written} do not follow from constants")
+        op.fail("missing_shape", f"the extents of {written} cannot be computed from constants")
     return tuple(extents)  # type: ignore[arg-type]
 
 
@@ -356,7 +360,10 @@ class SizedReader(StablehloReader):
         Raises ShapeError (overflow) for an expression that is too long, or has a value of more than 63 bits.
         """
         if len(word) > LONGEST_EXPRESSION:
-            refuse("overflow", f"it has {len(word):,} characters, more than the limit of {LONGEST_EXPRESSION:,}")
+            refuse(
+                "overflow",
+                f"the expression has {len(word):,} characters, more than the limit of {LONGEST_EXPRESSION:,}",
+            )
         try:
             return self._evaluate_node(ast.parse(word, mode="eval").body)
         except ShapeError:
@@ -464,10 +471,14 @@ class SizedScope(Scope):
         """Record the operations of a function here, on the operands of a call."""
         reader, function = self.reader, self.reader.functions[name]
         if name in reader.inlined:
-            op.fail("nested_too_deep", f"@{name} calls itself; XLA has no recursion")
+            op.fail("nested_too_deep", f"@{name} calls itself; XLA does not support recursion")
         region = function.regions[0]
         if len(region.arguments) != len(op.operands):
-            op.fail("arity_mismatch", f"{len(op.operands)} operands, but @{name} has {len(region.arguments)} arguments")
+            op.fail(
+                "arity_mismatch",
+                f"expected one operand for each argument of @{name}, got {len(op.operands)} operands for "
+                f"{len(region.arguments)} arguments",
+            )
         inner = SizedScope(reader, name)
         inner.instructions, inner.names = self.instructions, self.names
         for argument, value in zip(region.arguments, op.operands, strict=True):

@@ -401,7 +401,10 @@ def approx_top_k(op: OperationReading, rule: Rule) -> Results:
     values = op.operands[: len(op.operands) // 2]
     names = op.get("called_computations", ())
     if len(names) != 1 or not isinstance(names[0], Symbol) or len(values) != len(op.shapes) or not values:
-        op.fail("arity_mismatch", "ApproxTopK takes one comparator, and as many initial values and results as arrays")
+        op.fail(
+            "arity_mismatch",
+            "expected one comparator, and one initial value and one result for each array of ApproxTopK",
+        )
     op.ignore(*op.attributes)
     comparator = op.scope.reader.function(op, names[0].name)
     dim = _reduction_dimension(op)
@@ -425,5 +428,5 @@ def _reduction_dimension(op: OperationReading) -> int:
     given = op.attributes.get("mhlo.backend_config", op.attributes.get("backend_config"))
     found = given.fields.get("reduction_dim") if isinstance(given, Record) else None
     if type(found) is not int:
-        op.fail("missing_attribute", "the backend_config of ApproxTopK has no reduction_dim")
+        op.fail("missing_attribute", "reduction_dim is missing in the backend_config of ApproxTopK")
     return found

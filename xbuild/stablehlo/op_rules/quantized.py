@@ -102,7 +102,10 @@ def _parameter_array(op: OperationReading, written: Any, numbers: tuple[float, .
         one = op.emit("constant", literal=_scalar_literal(numbers[0], element.expressed))
         return op.emit("broadcast", one, sizes=written.dims, dimensions=())
     if not 0 <= element.dimension < len(written.dims) or written.dims[element.dimension] != len(numbers):
-        op.fail("dimension_mismatch", f"{written} has {len(numbers)} scales along dimension {element.dimension}")
+        op.fail(
+            "dimension_mismatch",
+            f"the number of scales of {written}, {len(numbers)}, does not fit dimension {element.dimension}",
+        )
     row = op.emit("constant", literal=np.array(numbers).astype(element.expressed.dtype))
     return op.emit("broadcast", row, sizes=written.dims, dimensions=(element.dimension,))
 

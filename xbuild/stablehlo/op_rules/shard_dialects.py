@@ -197,7 +197,7 @@ def read_grid(op: OperationReading) -> Mesh:
         op.fail(
             "missing_shape",
             f"grid @{name} has unknown sizes",
-            "pass partitions=..., from which one unknown size follows",
+            "pass partitions=..., which determines one unknown size",
         )
     return grid(sizes)
 

@@ -72,7 +72,9 @@ def read_frontend_attributes(attributes: Mapping[str, Any], place: int) -> dict[
         return {}
     found = {key: value if isinstance(value, str) else attribute_text(value) for key, value in given.fields.items()}
     if odd := next((key for key in found if not is_identifier(key)), None):
-        raise Fault("invalid_attribute", f"mhlo.frontend_attributes: HLO text cannot hold the key {odd[:60]!r}", place)
+        raise Fault(
+            "invalid_attribute", f"mhlo.frontend_attributes: HLO text cannot represent the key {odd[:60]!r}", place
+        )
     return found
 
 
@@ -159,7 +161,7 @@ class OperationReading:
         found = self.attributes.get(key, default)
         if found is MISSING:
             others = [repr(each[:60]) for each in self.attributes if "." not in each and each not in self.keys_read]
-            rest = f"; this op has no attribute {others[0]}" if others else ""
+            rest = f"; attribute {others[0]} is unknown" if others else ""
             self.fail("missing_attribute", f"attribute {key!r} is missing{rest}")
         return found
 

@@ -145,7 +145,7 @@ class Scope:
         types = function.attributes["function_type"].results
         name = f"@{function.attributes.get('sym_name', '')}"
         if len(given) != len(types):
-            message = f"{name} returns {len(given)} values, but its type has {len(types)} results"
+            message = f"{name}: expected one value for each result type, got {len(given)} values for {len(types)} types"
             self.reader.fail("arity_mismatch", message, place=function.place)
         for number, (value, type_) in enumerate(zip(given, types, strict=True)):
             self._check_type(function, value.shape, type_, f"result {number} of {name}")
@@ -224,7 +224,8 @@ class Scope:
     def _define(self, operation: ParsedOperation, results: tuple[Instruction, ...]) -> None:
         types = operation.result_types
         if len(results) != len(types):
-            message = f"{operation.name} has {len(results)} results, but its type has {len(types)}"
+            expected = f"{operation.name}: expected one type for each result"
+            message = f"{expected}, got {len(types)} types for {len(results)} results"
             self.reader.fail("arity_mismatch", message, place=operation.place)
         for value, type_ in zip(results, types, strict=True):
             self._check_type(operation, value.shape, type_, "the result")
@@ -267,8 +268,8 @@ class Scope:
         outer = self.outer.value(name, place) if self.outer is not None else self._undefined(name, place)
         copied = self._copy_constant(outer)
         if copied is None:
-            message = f"the region uses the outer value %{name}, and this op cannot pass values to its regions"
-            hint = "a region of any op can use outer constants, and conversions and broadcasts of constants"
+            message = f"the region uses the outer value %{name}, but this op cannot pass values to its regions"
+            hint = "every region can use outer constants, and conversions and broadcasts of such constants"
             self.reader.fail("foreign_value", message, hint, place=place)
         self.values[name] = copied
         return copied
@@ -396,7 +397,7 @@ def read_closed_region(
     if count is not None and len(region.arguments) != count:
         reader.fail(
             "arity_mismatch",
-            f"{operation.name}: expected {count} arguments of the region, got {len(region.arguments)}",
+            f"{operation.name}: expected {count} region argument{'s' * (count != 1)}, got {len(region.arguments)}",
             place=region.place,
         )
     inner = reader.scope(outer.function, outer)

@@ -349,7 +349,7 @@ def _attributes(parser: Parser, draft: OperationDraft) -> None:
         return
     for key, value in parser.dictionary(draft.texts).items():
         if key in draft.attributes:
-            parser.fail("duplicate_attribute", f"{key[:60]} is given twice")
+            parser.fail("duplicate_attribute", f"{key[:60]} appears twice")
         draft.attributes[key] = value
 
 
@@ -581,7 +581,11 @@ def dot_clauses(parser: Parser, draft: OperationDraft) -> None:
         elif word == "algorithm":
             draft.attributes["algorithm"] = parser.fields_of("stablehlo.dot_algorithm")
         else:
-            parser.fail("syntax", f"unknown clause {word[:40]!r} of a dot", place=place)
+            parser.fail(
+                "syntax",
+                f"expected contracting_dims, batching_dims, precision or algorithm, got {word[:40]!r}",
+                place=place,
+            )
     if draft.name.endswith("dot_general"):
         draft.attributes["dot_dimension_numbers"] = Record("stablehlo.dot", numbers, "")
 
@@ -727,7 +731,7 @@ def _one_op_region(parser: Parser, draft: OperationDraft, inner: str) -> Region:
     if len(draft.operand_types) != 2:
         parser.fail(
             "syntax",
-            "'applies' takes one operand and its initial value; several operands need a region after 'reducer'",
+            "'applies' takes one operand and its initial value; for several operands, write a region after 'reducer'",
         )
     scalar = draft.operand_types[1]
     one = ParsedOperation(Form(inner, {}, (scalar, scalar), (scalar,)), ("lhs", "rhs"), ("result",), place=draft.place)
@@ -743,7 +747,7 @@ def _reducer_region(parser: Parser, count: int) -> Region:
     for _ in range(count):
         pairs.append(parser.listed(parser.argument, "(", ")"))
         if len(pairs[-1]) != 2:
-            parser.fail("syntax", f"expected two arguments for each operand, got {len(pairs[-1])}")
+            parser.fail("syntax", f"expected 2 arguments for each operand, got {len(pairs[-1])}")
     parser.located()
     return parser.region(tuple([pair[0] for pair in pairs] + [pair[1] for pair in pairs]))
 
@@ -762,7 +766,7 @@ def while_(parser: Parser, draft: OperationDraft) -> None:
         draft.operand_types = parser.types_here() if names else ()
     draft.result_types = draft.operand_types
     if len(draft.operand_types) != len(names):
-        parser.fail("syntax", f"expected {len(names)} types, got {len(draft.operand_types)}")
+        parser.fail("syntax", f"expected {len(names)} type{'s' * (len(names) != 1)}, got {len(draft.operand_types)}")
     _read_attributes_clause(parser, draft)
     arguments = tuple(Argument(name, type_) for (name, _), type_ in zip(names, draft.operand_types, strict=True))
     parser.expect_word("cond")

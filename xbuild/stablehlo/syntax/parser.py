@@ -299,7 +299,9 @@ class TypeReader(MlirScanner):
         begin = self.place - len("tensor")
         self.expect("<")
         if self.sees("*"):
-            self.fail("syntax", "xbuild has no unranked tensors", "state each extent, or ? for an unknown one")
+            self.fail(
+                "syntax", "xbuild does not support unranked tensors", "write each extent, or ? for an unknown extent"
+            )
         dims = tuple(self._extents())
         element = self.element_type()
         bounds = self._bounds(dims) if self.take(",") else (None,) * len(dims)
@@ -351,7 +353,11 @@ class TypeReader(MlirScanner):
             self.fail("syntax", "the only encoding of tensors that xbuild reads is #stablehlo.bounds", place=place)
         found = _BOUND.findall(self.bracketed())
         if len(found) != len(dims):
-            self.fail("shape_mismatch", f"the tensor has {len(dims)} extents, but {len(found)} bounds", place=place)
+            self.fail(
+                "shape_mismatch",
+                f"expected one bound for each extent, got {len(found)} bounds for {len(dims)} extents",
+                place=place,
+            )
         if any(len(each) > 18 for each in found):
             self.fail("overflow", "a bound is too large", place=place)
         return tuple(None if each == "?" else int(each) for each in found)
@@ -426,7 +432,7 @@ def resource_array(scanner: MlirScanner, digits: str, shape: Shape, place: int) 
         scanner.fail("shape_mismatch", message, place=place)
     raw = np.frombuffer(bytes.fromhex(digits), np.uint8, offset=_ALIGNMENT)
     if dtype.kind == "pred" and raw.size and raw.max() > 1:
-        scanner.fail("invalid_literal", f"an element of {shape} must be a byte 0 or 1", place=place)
+        scanner.fail("invalid_literal", f"each element of {shape} must be the byte 0 or 1", place=place)
     return read_bytes(raw.tobytes(), dtype).reshape(shape.dims)
 
 
@@ -989,7 +995,8 @@ class Parser(LocationReader):
         if len(draft.operands) != len(form.operand_types):
             self.fail(
                 "arity_mismatch",
-                f"{draft.name} has {len(draft.operands)} operands, but {len(form.operand_types)} operand types",
+                f"{draft.name}: expected one type for each operand, got {len(form.operand_types)} types for "
+                f"{len(draft.operands)} operands",
                 place=draft.place,
             )
         results = self._expand_names(names, form, draft.place)
@@ -1011,7 +1018,8 @@ class Parser(LocationReader):
     def _expand_names(self, names: list[tuple[str, int]], form: Form, place: int) -> tuple[str, ...]:
         count = sum(count for _, count in names)
         if names and count != len(form.result_types):
-            message = f"{form.name} has {len(form.result_types)} results, but {count} are named"
+            expected = f"{form.name}: expected one name for each result"
+            message = f"{expected}, got {count} names for {len(form.result_types)} results"
             self.fail("arity_mismatch", message, place=place)
         return tuple([each for name, n in names for each in ([name] if n == 1 else [f"{name}#{k}" for k in range(n)])])
 

@@ -205,7 +205,7 @@ def bitcast(writer: FunctionWriter, instruction: Instruction) -> Tree:
         return writer.names[instruction.operands[0]]
     kinds = {source.dtype, target.dtype}
     if source.is_dynamic or (len(kinds) > 1 and any(each.bit_width < 8 or each.kind == "complex" for each in kinds)):
-        refuse(instruction, f"no StableHLO op reads the bytes of {source} as {target}")
+        refuse(instruction, f"StableHLO has no op that reads the bytes of {source} as {target}")
     return write_decomposition(writer, instruction, lambda operand, *, shape: _bitcast_by_layout(operand, target))
 
 
@@ -480,7 +480,7 @@ def reduce_window(writer: FunctionWriter, instruction: Instruction) -> Line:
 def select_and_scatter(writer: FunctionWriter, instruction: Instruction) -> Line:
     a = instruction.attributes
     if any(dim.window_dilation != 1 or dim.base_dilation != 1 for dim in a.window):
-        refuse(instruction, "its window is dilated, and stablehlo.select_and_scatter has no dilation")
+        refuse(instruction, "its window is dilated, but stablehlo.select_and_scatter does not support dilation")
     regions = region_text(writer, a.select), region_text(writer, a.scatter)
     return generic_line(writer, instruction, _window_properties(a.window), *regions)
 

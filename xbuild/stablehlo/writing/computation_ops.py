@@ -116,7 +116,7 @@ def get_tuple_element(writer: FunctionWriter, instruction: Instruction) -> Tree:
     """No op is written; the element is a separate value."""
     tree = writer.names[instruction.operands[0]]
     if isinstance(tree, str):
-        refuse(instruction, "it takes an element of an operation in progress, which is one future in StableHLO")
+        refuse(instruction, "its operand is an operation in progress, which is a single future in StableHLO")
     index: int = instruction.attributes.index
     return tree[index]
 

@@ -121,7 +121,7 @@ def collective_head(writer: FunctionWriter, instruction: Instruction, operands: 
     """The text of a collective, or of the one that a start begins, up to its annotations."""
     opcode = instruction.opcode.removesuffix("_start")
     if getattr(instruction.attributes, "slice_sizes", ()):
-        refuse(instruction, "it writes slices in place, and stablehlo.collective_permute cannot")
+        refuse(instruction, "it writes slices in place, which stablehlo.collective_permute cannot do")
     properties, reducer = PROPERTIES[opcode](instruction), getattr(instruction.attributes, "to_apply", None)
     regions = () if reducer is None else (region_text(writer, reducer),)
     return generic(OP_NAMES[opcode], operands, properties, *regions)
