@@ -33,11 +33,12 @@ def page_text(
 ) -> str:
     """The page of a run as HTML: lanes over logical time, the program, and each instruction with its values.
 
-    With a `machine`, as `xb.timeline` takes it, the lanes are there in the proportions of modelled time, too.
-    Source lines of a loaded trace, and of metadata in HLO text, are shown as they were kept; the files that they name
-    are opened only under `source_root`. With what `xb.shard.partition` gave, each value of a run of its `module` is
-    shown as its global array with the tiles of the devices, and why it is cut so; raises invalid_operand where the run
-    is of another program.
+    With a `machine`, as `xb.timeline` takes it, the page also has lanes in proportion to modelled time. Source lines of
+    a loaded trace, and of metadata in HLO text, are those that the trace or the text stores; the page opens the files
+    that they name only under `source_root`. `partitioned` is the result of `xb.shard.partition`. For a run of its
+    `module`, the page shows each value as a global array with the tiles of the devices, and the reason for its
+    sharding.
+    Raises: invalid_operand if the run is of a different program.
 
     >>> import xbuild as xb
     >>> run = xb.trace(xb.Module("double", xb.computation(xb.f32[2])(lambda x: x + x)), [[[1.0, 2.0]]], origins=True)
@@ -90,7 +91,7 @@ def framed(trace: Trace, height: int = 720) -> str:
 
 
 def script_text() -> str:
-    """The script of every step page; a page that frames step pages allows it in its own policy."""
+    """The script of every step page; a page that frames step pages must allow this script in its own policy."""
     return "\n".join(map(asset, _SCRIPTS))
 
 
@@ -110,7 +111,7 @@ _SWITCH = """<span class="switch" role="group" aria-label="which time the lanes 
 
 
 def modelled(trace: Trace, machine: Machine | str | None) -> dict[str, str]:
-    """The parts of the page: the switch, and the lanes; both empty where no machine is given."""
+    """The switch and the lanes of modelled time; both are empty without a machine."""
     if machine is None:
         return {"switch": "", "modelled": ""}
     picture = time_picture(timeline(trace.program, machine))
