@@ -153,7 +153,7 @@ def test_what_has_no_game_is_refused() -> None:
     alone = xb.computation(xb.f32[2])(
         lambda x: xb.send_done(xb.send(x, xb.create_token(x.builder), channel_id=1), channel_id=1)
     )
-    with pytest.raises(xb.XbuildError, match="a program that the check refuses cannot be played"):
+    with pytest.raises(xb.XbuildError, match="the check refuses the structure of this program, so it cannot be played"):
         level_of(xb.Module("alone", alone, num_replicas=2))
 
     def many(x: xb.Value) -> xb.Value:
