@@ -290,6 +290,15 @@ def test_a_library_that_found_no_memory_is_told_from_one_that_is_broken(tmp_path
         assert group._is_out_of_memory(error) is lacks_memory
 
 
+def test_a_name_that_a_module_lacks_is_a_fault_and_no_lack_of_memory() -> None:
+    with pytest.raises(ImportError) as caught:
+        from xbuild.core.graph import Nothing  # type: ignore[attr-defined]  # noqa: F401
+    assert not group._is_out_of_memory(caught.value)
+    assert group._is_out_of_memory(
+        ImportError("cannot import name 'Module'", name=caught.value.name, path=caught.value.path)
+    )
+
+
 @pytest.mark.parametrize("options", [["--max-bytes", "9" * 25], ["--max-bytes", "0"], ["--max-seconds", "0"]])
 def test_limits_at_their_ends_are_told_in_a_sentence(options: list[str]) -> None:
     """More bytes than the system counts, none at all, and no time: none is a traceback, and no timer is left."""

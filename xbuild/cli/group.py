@@ -388,7 +388,11 @@ def _is_out_of_memory(error: ImportError | SystemError) -> bool:
     try:
         if error.path and error.path.endswith(tuple(EXTENSION_SUFFIXES)):  # its name lacks the package
             return bool(ctypes.CDLL(error.path))
-        return bool(error.path and error.name and importlib.import_module(error.name))
+        if not (error.path and error.name):
+            return False
+        missing = re.match(r"cannot import name '(\w+)'", str(error))  # it is still missing if the code is wrong
+        module = importlib.import_module(error.name)
+        return missing is None or hasattr(module, missing[1])
     except (ImportError, OSError):
         return False
 
@@ -524,7 +528,8 @@ def report_failures(interrupted: str = "interrupted before the run started or af
 
     An interrupt ends it with the message `interrupted`.
     """
-    from ..running import Refused, Stopped
+    from ..checking import Refused
+    from ..running import Stopped
 
     try:
         yield

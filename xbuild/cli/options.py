@@ -260,7 +260,8 @@ def run_and_record(
     program: Module | ModuleGroup, arguments: list[Any], recording: RunRecording, **options: Any
 ) -> tuple[Any, Any]:
     """The results of a run and its StrictFailure, if it has one; raises what `execute` raises, after recording it."""
-    from ..running import Refused, Stopped, StrictFailure, execute
+    from ..checking import Refused
+    from ..running import Stopped, StrictFailure, execute
 
     if not recording:
         try:

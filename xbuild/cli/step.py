@@ -83,7 +83,8 @@ def step(target: str, inputs: str | None, seed: int | None, max_seconds: float |
 
 
 def _run(target: str, inputs: str | None, seed: int | None, seconds: float | None, options: dict[str, Any]) -> Trace:
-    from ..running import Limits, Refused, trace
+    from ..checking import Refused
+    from ..running import Limits, trace
 
     program = module_of(load(target))
     warn_not_partitioned(program, "run")

@@ -24,7 +24,7 @@ from attrs import define, field, frozen
 from shape_inference import Shape, TokenShape, TupleShape, XbuildError, s32
 
 from .. import derived, ops, running
-from ..checking import Verdict, check
+from ..checking import Refused, Verdict, check
 from ..core.builder import Builder, Value, stands_for
 from ..core.context import apart
 from ..core.graph import Module
@@ -108,8 +108,8 @@ def _read_nested(outputs: Any, builder: Builder) -> Results:
             refuse(
                 "invalid_operand",
                 f"tpu.rewrite does not support Operation as return value in non-flat output structure: {output.name}",
-                "operations run whether or not they are returned; "
-                "return only values, or a flat list that ends with operations",
+                "operations run even if they are not returned; return only values, or a flat list that ends with "
+                "operations",
                 given={"returned": outputs},
             )
     if not converted:
@@ -135,7 +135,7 @@ def _convert_output(output: Any, builder: Builder) -> Value | Operation | None:
         refuse(
             "foreign_value",
             f"the computation returned %{output.name}, which belongs to {output.builder.name!r}",
-            "return a value from the function of a loop or branch to use it outside",
+            "to use a value outside a loop or a branch, return it from the function of that loop or branch",
         )
     try:
         value = as_value(builder, output)
@@ -312,8 +312,8 @@ class TpuProgram(Showable):
         if checked is not self.inputs and (checked.shapes, checked.form) != (self.inputs.shapes, self.inputs.form):
             refuse(
                 "argument_mismatch",
-                f"{self!r} was built for {_describe(self.inputs)}, got {_describe(checked)}",
-                "the call itself traces again for different shapes",
+                f"{self!r} was built for {_describe(self.inputs)}, but got {_describe(checked)}",
+                "for different shapes, call xb.tpu.replicate, shard or rewrite again",
             )
         if not checked.has_data:
             refuse("argument_mismatch", f"{self!r} was built from shapes: pass the arrays to run(inputs)")
@@ -345,7 +345,7 @@ class TpuProgram(Showable):
             return
         verdict = check(self.module, infeed=[count for count in counts for _ in range(self.module.num_partitions)])
         if verdict.refused:
-            raise running.Refused(verdict)
+            raise Refused(verdict)
 
     def _unpack_results(self, results: list[Any]) -> list[Any]:
         """The results of each replica in TensorFlow's structure; variables are updated."""
@@ -450,7 +450,7 @@ def _build_program(
         refuse(
             "nested_replicate",
             "TPU computations cannot be nested",
-            "call the function itself inside the computation or its host function",
+            "call the function directly inside the computation or its host function",
             error=TpuNestingError,
         )
     where = assign_devices(rows.num_replicas, device_assignment)
