@@ -149,7 +149,7 @@ def _odd_device_lines(trace: Trace, odd: Odd, compared: Compared) -> Iterator[st
     if len(odd.groups) > _MOST_GROUPS:
         yield f"  and {len(odd.groups) - _MOST_GROUPS} more values on other devices"
     if odd.index is not None:
-        yield f"  the first trace different element is {list(odd.index)}; the largest difference is {odd.gap:.6g}"
+        yield f"  the first different element is {list(odd.index)}; the largest difference is {odd.gap:.6g}"
     yield f"  {_cause(odd)}"
     if odd.is_input and len(compared.inputs) > 1:
         yield f"  inputs that differ between devices: {', '.join(compared.inputs)}"
