@@ -8,12 +8,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    with suppress(AttributeError):  # pytest would rewrite the asserts of all packages beside a plug-in, which is slow
+        hook: Any = pluginmanager.rewrite_hook
+        hook._must_rewrite.difference_update(("xbuild", "interpreter", "shape_inference", "jax_plugins", "examples"))
+        hook._marked_for_rewrite_cache.clear()
     group = parser.getgroup("xbuild")
     group.addoption(
         "--xbuild-update", action="store_true", help="Write the contract files that xb.testing.contract compares with."

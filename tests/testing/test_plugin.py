@@ -122,3 +122,14 @@ def test_step():
 """
     )
     assert "1 passed" in run(tmp_path, text)
+
+
+def test_pytest_does_not_rewrite_the_asserts_of_the_package(tmp_path: Path) -> None:
+    text = """
+import xbuild.core.graph
+def test_it(request):
+    hook = request.config.pluginmanager.rewrite_hook
+    assert not {"xbuild", "interpreter", "shape_inference", "examples"} & hook._must_rewrite
+    assert not isinstance(xbuild.core.graph.__spec__.loader, type(hook))
+"""
+    assert "1 passed" in run(tmp_path, text)
