@@ -273,8 +273,13 @@ TIMED_BYTES = 1 << 17  # from this size on, an instruction takes so long that th
 TIMED_LIFTED = 8  # of instructions on whole arrays of unknown size, one in so many is preceded by a check of the time
 DEEPEST = 8
 MOST_WRITTEN = 200_000
-TOO_MANY = "with one more call of {}, the plan of the program would have more than {:,} instructions"
-WAY_OUT = ("a computation that communicates, or is observed, is inlined at each call; call it from a loop instead",)
+TOO_MANY = "inlining another call of {} would give the program's plan more than {:,} instructions"
+WAY_OUT = (
+    (
+        "the interpreter inlines a computation that communicates or is observed at each call; call it from a loop "
+        "instead"
+    ),
+)
 
 
 @frozen

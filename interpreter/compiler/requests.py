@@ -118,9 +118,9 @@ def attributes_of(instruction: Instruction, sequential: bool, flushed: bool) -> 
     if is_in_place(collective):
         refuse(
             "invalid_attribute",
-            f"%{instruction.name}: a collective-permute in place (slice_sizes) can be read, checked and drawn, but not "
-            "run",
-            "permute the slice with a plain collective-permute, and write its result with a dynamic-update-slice",
+            f"%{instruction.name}: xbuild can read, check and draw an in-place collective-permute (slice_sizes), "
+            "but cannot run it",
+            "permute the slice with an ordinary collective-permute, then write the result with a dynamic-update-slice",
         )
     return {
         key: AppliedComputation.of(value, sequential, flushed=flushed) if isinstance(value, Computation) else value

@@ -78,7 +78,9 @@ def certain(entry: Computation) -> tuple[Instruction, ...]:
 
 
 _PYTHON = "it calls back into the Python process that lowered the text (jax.pure_callback, jax.debug.print)"
-_KERNEL = "XLA has replaced an op by a kernel of a backend; use the text from before XLA's passes, which has the op"
+_KERNEL = (
+    "XLA has replaced an op with a backend kernel; use the text from before XLA's passes, which still contains the op"
+)
 
 _KNOWN = {
     "xla_ffi_python_": _PYTHON, "xla_python_": _PYTHON, "__cublas$": _KERNEL, "__cudnn$": _KERNEL,
@@ -110,8 +112,9 @@ def _refuse_calls_inside(instruction: Instruction) -> None:
             raise _refusal(
                 "disallowed_computation",
                 inner,
-                f"it is in %{called.name}, which %{instruction.name} applies to elements; only the entry, call, "
-                "fusion, while, conditional and scan may contain a custom call",
+                f"it is in %{called.name}, which %{instruction.name} applies to each element; custom calls are "
+                "allowed only in the entry computation and in computations that a call, fusion, while, conditional "
+                "or scan runs",
             )
 
 

@@ -79,8 +79,8 @@ def gees(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
     except ImportError as error:
         raise XbuildError(
             "missing_extra",
-            f"a Schur decomposition needs SciPy, which comes with JAX: pip install 'xbuild-hlo[xla]' ({error}) "
-            "[missing_extra]",
+            "a Schur decomposition needs SciPy, which is installed with JAX: pip install 'xbuild-hlo[xla]' "
+            f"({error}) [missing_extra]",
         ) from error
     routine = get_lapack_funcs("gees", (operand,))
     wants_vectors = config_letter(instruction, "mode", "V") == "V"

@@ -73,7 +73,9 @@ def _run(text: str, arguments: Leaves, num_replicas: int, num_partitions: int, p
         number: device for number, device in enumerate(devices) if device.process_index == device.client.process_index()
     }
     if set(arguments) != set(mine):
-        raise ValueError(f"arguments for devices {sorted(arguments)}, but this process holds {sorted(mine)}")
+        raise ValueError(
+            f"got arguments for devices {sorted(arguments)}, but this process holds devices {sorted(mine)}"
+        )
     module, executable = _compiled(text, num_replicas, num_partitions, platform)
     results = executable.execute_sharded(_shards(module, arguments, devices, mine))
     outputs = results.disassemble_into_single_device_arrays()
@@ -102,7 +104,8 @@ def _devices(count: int, platform: str | None) -> list[Any]:
     available = jax.devices(platform)
     if len(available) < count:
         raise ValueError(
-            f"the program has {count} devices, but JAX has {len(available)} of platform {available[0].platform!r}"
+            f"the program needs {count} devices, but JAX has only {len(available)} on platform "
+            f"{available[0].platform!r}"
         )
     return available[:count]  # type: ignore[no-any-return]
 

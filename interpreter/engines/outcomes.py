@@ -30,18 +30,18 @@ from .programs import EngineError
 # Messages of real XLA as sentences that name the instruction, followed by XLA's own text.
 
 _STATUS = {
-    "UNIMPLEMENTED": "this build of XLA does not implement what the program asks for",
+    "UNIMPLEMENTED": "this build of XLA does not implement an op or a feature of the program",
     "INVALID_ARGUMENT": "XLA rejects the program or one of its arguments",
     "INTERNAL": "an internal check of XLA failed while it compiled or ran the program",
-    "NOT_FOUND": "XLA cannot find something that the program names, such as the function of a custom call",
-    "FAILED_PRECONDITION": "XLA is not in a state in which it could run the program",
+    "NOT_FOUND": "XLA cannot find something that the program refers to, such as the function of a custom call",
+    "FAILED_PRECONDITION": "XLA is in a state in which it cannot run the program",
     "RESOURCE_EXHAUSTED": "XLA does not have enough memory",
     "OUT_OF_RANGE": "an index or a size in the program is outside the range that XLA allows",
     "DEADLINE_EXCEEDED": "XLA waited too long, for example for a device that did not reach a collective",
     "ABORTED": "XLA aborted the run",
     "CANCELLED": "XLA cancelled the run",
     "UNAVAILABLE": "a device or a process that XLA needs cannot be reached",
-    "UNKNOWN": "XLA gives no specific reason",
+    "UNKNOWN": "XLA states no specific reason",
 }
 """The status codes of XLA (absl/status/status.h), in words."""
 

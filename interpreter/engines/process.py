@@ -63,21 +63,21 @@ def send(pipe: IO[bytes], words: dict[str, Any], leaves: Leaves | None = None) -
 def receive(pipe: IO[bytes]) -> tuple[dict[str, Any], dict[int, list[Any]]]:
     """Read a message; raises EOFError at the end of the pipe, ValueError or KeyError for anything but a message."""
     if _exactly(pipe, len(MAGIC)) != MAGIC:
-        raise ValueError("this is not the start of a message")
+        raise ValueError("the data do not start with the header of a message")
     length = int.from_bytes(_exactly(pipe, 8), "little")
     if length > _LONGEST:
-        raise ValueError(f"a message of {length:,} bytes is too long")
+        raise ValueError(f"the message has {length:,} bytes, which exceeds the limit")
     header = json.loads(_exactly(pipe, length))
     leaves: dict[int, list[Any]] = {int(device): [] for device in header["devices"]}
     for device, name in header["types"]:
         dtype, row = PRIMITIVES[name], leaves[device]
         array = np.lib.format.read_array(_Stream(pipe), allow_pickle=False)
         if array.dtype != (dtype.dtype if dtype.is_native else _bits(dtype)):
-            raise ValueError(f"an array of {array.dtype} instead of {name}")
+            raise ValueError(f"expected an array of {name}, got {array.dtype}")
         row.append(array.view(dtype.dtype))
     words = header["words"]
     if not isinstance(words, dict):
-        raise ValueError("the words of a message must be a JSON object")
+        raise ValueError("expected the words of a message to be a JSON object")
     return words, leaves
 
 
@@ -247,9 +247,7 @@ class Child:
         if status is not None:
             message = f"the process died with {_status(status)}"
         else:
-            message = (
-                "the process sent something that is not an answer" if self._is_ready else "the process does not start"
-            )
+            message = "the process sent an invalid answer" if self._is_ready else "the process did not start"
         last = self._last_words()
         self.stop()
         return Failure("died", "\n  ".join([message, *last]))

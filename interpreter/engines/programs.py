@@ -28,7 +28,7 @@ from .process import Failure
 # Refusal before XLA is started: some programs would hang, or end the process.
 
 _TRANSFER = "XLA:CPU has no transfers between devices or with the host"
-_FEED = "jaxlib has no call that feeds it, so it would hang"
+_FEED = "jaxlib offers no call that feeds items to it, so the run would hang"
 _ELEMENTARY = "XLA:CPU does not implement it"
 _START = "XLA:CPU has no asynchronous form of it"
 
@@ -36,7 +36,7 @@ _START = "XLA:CPU has no asynchronous form of it"
 NOT_ON_CPU = {
     **dict.fromkeys(("send", "send_done", "recv", "recv_done"), _TRANSFER),
     "infeed": _FEED,
-    "outfeed": "jaxlib has no call that takes its items, so it would hang",
+    "outfeed": "jaxlib offers no call that takes its items, so the run would hang",
     "collective_broadcast": "XLA:CPU has no collective-broadcast",
     "ragged_all_to_all": "it crashes XLA:CPU",
     **dict.fromkeys(("copy_start", "copy_done"), _START),
@@ -61,11 +61,11 @@ def refuse_unsupported(
         distinct = {id(module) for module in program.modules.values()}
         raise _unsupported(
             f"{len(distinct)} programs for {program.num_devices} devices: XLA compiles one program for all devices "
-            "(SPMD); different programs communicate by sends and recvs, which XLA:CPU does not have"
+            "(SPMD); different programs communicate with send and recv, which XLA:CPU does not support"
         )
     for shape, name in _boundary_leaves(program):
         if name and isinstance(shape, TokenShape):
-            raise _unsupported(f"%{name} is a token, and jaxlib cannot pass one to a program")
+            raise _unsupported(f"%{name} is a token, and jaxlib cannot pass a token to a program")
         if isinstance(shape, Shape) and shape.is_dynamic:
             raise _unsupported(f"{shape} has a dynamic dimension, and jaxlib does not report its size")
     skipped = {call for call in uncertain(program) if calls_python(call)} if may_skip_python else set()
@@ -82,7 +82,7 @@ def _reason(instruction: Instruction, platform: str | None) -> str | None:
     if instruction.opcode == "custom_call" and calls_python(instruction):
         return "it calls back into the Python process that lowered the program, and XLA runs in another process"
     if instruction.opcode == "constant" and isinstance(instruction.attributes.literal, ElidedArray):
-        return f"its elements are omitted from the text, and XLA would make some up; {HINT}"
+        return f"its elements are omitted from the text, so XLA would invent values; {HINT}"
     return NOT_ON_CPU.get(instruction.opcode) if platform == "cpu" else None
 
 

@@ -99,7 +99,7 @@ def wire_of(type_: str) -> Wire | None:
         return None
     match = _TENSOR.match(type_)
     if match is None or match[2] not in TYPES_BY_NAME:
-        raise WireError(f"{type_}: the reference interpreter takes only arrays of static shapes")
+        raise WireError(f"{type_}: the reference interpreter accepts only arrays with static shapes")
     return Wire(match[1], match[2])
 
 
@@ -159,7 +159,7 @@ class Function:
         """The value of a program's parameter, composed of parameters of `main`."""
         wire = wire_of(type_)
         if wire is None:
-            raise WireError("a parameter is a token, which cannot be passed")
+            raise WireError("a parameter is a token, which cannot be passed to the reference interpreter")
         self.inputs.append(wire)
         first = self._parameter(wire)
         if wire.element in _PARTS:

@@ -86,7 +86,7 @@ def excuse_rounding(
 
 
 def _excused(output: OutputComparison, gap: float) -> OutputComparison:
-    note = f"within rounding: in f64, {f'at most {gap:.1g} apart' if gap else 'the same'}"
+    note = f"within rounding: in f64, {f'differ by at most {gap:.1g}' if gap else 'the same'}"
     return evolve(output, place=None, note=note)
 
 

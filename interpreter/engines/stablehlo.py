@@ -28,7 +28,10 @@ from .reference import DEVICE_BREAK
 
 _FED = "the reference interpreter has no infeed"
 _HOST = "the reference interpreter has no transfers with the host"
-_CROWDED = "its channel connects more than two devices, and the reference interpreter knows transfers only by channel"
+_CROWDED = (
+    "its channel connects more than two devices, but the reference interpreter identifies a transfer only by its "
+    "channel"
+)
 
 _MEETINGS = {*COLLECTIVES, *TRANSFERS}
 
@@ -36,8 +39,11 @@ _MEETINGS = {*COLLECTIVES, *TRANSFERS}
 _ENDS = (
     (re.compile(r"Operation (\S+) is unsupported at the moment"), r"it does not implement \1"),
     (re.compile(r"Unsupported op: (?:%\S+ = )?\"?([\w.]+)\"?(?: (@\S+?)\()?"), r"it does not implement \1 \2"),
-    (re.compile(r"Failed to find process group"), r"a device that is in no group reaches a collective"),
-    (re.compile(r"(rendezvous|send|recv) timed out"), r"a device waited three seconds for others (\1 timed out)"),
+    (re.compile(r"Failed to find process group"), r"a device that belongs to no replica group reaches a collective"),
+    (
+        re.compile(r"(rendezvous|send|recv) timed out"),
+        r"a device waited three seconds for other devices (\1 timed out)",
+    ),
 )
 
 
@@ -95,11 +101,13 @@ def _refuse_unsupported(module: Module) -> None:
     """Refuse values that cannot be passed to the process, and waits for what it does not have."""
     for parameter in module.entry.parameters:
         if any(isinstance(leaf, TokenShape) for leaf in leaves(parameter.shape)):
-            raise _unsupported(f"%{parameter.name} is a token, which cannot be passed to the process")
+            raise _unsupported(
+                f"%{parameter.name} is a token, which cannot be passed to the process"
+            )
     for instruction in (*module.entry.parameters, module.entry.root):
         for leaf in leaves(instruction.shape):
             if isinstance(leaf, Shape) and leaf.is_dynamic:
-                raise _unsupported(f"{leaf} has a dynamic dimension, whose size would be lost")
+                raise _unsupported(f"{leaf} has a dynamic dimension, and the process would not receive its size")
     for instruction in _instructions(module):
         if reason := _reason(instruction):
             raise _unsupported(f"{_named(instruction)}: {reason}")
@@ -133,8 +141,8 @@ def _refuse_many(modules: list[Module]) -> None:
     at_a_time = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if meet is not None and len(modules) > at_a_time:
         raise _unsupported(
-            f"{_named(meet)} is where {len(modules)} devices communicate, but the reference interpreter runs only as "
-            f"many at a time as this machine has processors: {at_a_time}"
+            f"{_named(meet)} needs {len(modules)} devices at the same time, but the reference interpreter runs only "
+            f"{at_a_time} at a time, the number of processors of this machine"
         )
 
 

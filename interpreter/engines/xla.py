@@ -86,7 +86,8 @@ def execute_here(module: Module, inputs: Mapping[int, Iterable[Any]], *, platfor
     if numbers and not 0 <= numbers[0] <= numbers[-1] < module.num_devices:
         raise ArgumentError(
             "argument_mismatch",
-            f"inputs for devices {numbers}, but the program has 0..{module.num_devices - 1} [argument_mismatch]",
+            f"got inputs for devices {numbers}, but the program has devices 0..{module.num_devices - 1} "
+            "[argument_mismatch]",
         )
     rows = argument_leaves([module] * len(numbers), [tuple(inputs[n]) for n in numbers], numbers)
     leaves = dict(zip(numbers, rows, strict=True))

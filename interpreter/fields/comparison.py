@@ -189,7 +189,7 @@ class ProgramComparison:
             self.done += 1
             required = max(least, draws_needed(self.degrees, self.bits)) if self.done > BOUNDING else least
             if required > MOST:
-                return self._undecided(f"arithmetic of degree {self._degree()}, which is too high for the fields")
+                return self._undecided(f"arithmetic of degree {self._degree()}, which is too high for the prime fields")
         error = self.done * log2_error(self.degrees, self.bits)
         return Equivalence(kind="equal", draws=self.done, log2_error=error, degree=self._degree(), assumed=self.assumed)
 
@@ -197,7 +197,7 @@ class ProgramComparison:
         """The verdict on programs that are equal over the fields, after runs in floating point."""
         seen = run_probes(self, seconds)
         if seen.difference is not None:
-            reason = "equal over the fields, but different when run in floating point"
+            reason = "the programs agree over prime fields, but differ in floating point"
             return self._different(reason, example=seen.difference)
         assumed = Counter(dict(found.assumed)) + Counter(range=len(seen.far))
         return evolve(
@@ -267,7 +267,8 @@ class ProgramComparison:
             size = shape.size * _WORD_BYTES
             if self.limits.bytes is not None and size > self.limits.bytes:
                 message = (
-                    f"parameter {number}, {shape}, takes {size} bytes as words, but the limit is {self.limits.bytes}"
+                    f"parameter {number}, {shape}, needs {size} bytes over prime fields, but the limit is "
+                    f"{self.limits.bytes}"
                 )
                 raise LimitReached("limit_bytes", message)
 
@@ -310,16 +311,16 @@ class ProgramComparison:
         witness = measure_distance(self)
         is_arithmetic = {name for name, _ in self.assumed} <= _ARITHMETIC and not self.domains
         if witness.differs or (is_arithmetic and not literals_explain(self)):
-            what = "the arithmetic differs" if is_arithmetic else f"in numbers the results {witness}"
+            what = "the arithmetic differs" if is_arithmetic else f"in floating point, the results {witness}"
             return self._different(what, difference, witness.example if witness.differs else None)
         if is_arithmetic:
             reason = "the results differ by no more than the rounding of literals explains"
-            return self._undecided("literals that are close to each other", reason=reason, difference=difference)
+            return self._undecided("literals with nearly equal values", reason=reason, difference=difference)
         found = None if witness.distance is None else by_laws(self)
         if found is not None:
             return found
-        reason = f"values differ if functions are taken as random, and in numbers the results {witness}"
-        return self._undecided("laws of functions beyond arithmetic", reason=reason, difference=difference)
+        reason = f"the values differ if functions are treated as random; in floating point, the results {witness}"
+        return self._undecided("identities of functions, beyond arithmetic", reason=reason, difference=difference)
 
     def _different(
         self, reason: str, difference: ProgramDifference | None = None, example: Counterexample | None = None

@@ -229,8 +229,8 @@ def domain_of(given: Any, argument: str) -> Domain:
             return Domain(f"[{low:g}, {high:g}]", low, high)
     return refuse(
         "invalid_attribute",
-        f"equivalent: domain of {argument} is {given!r}, expected one of {', '.join(NAMED)}, or (low, high) with "
-        "low < high",
+        f"equivalent: the domain of {argument} is {given!r}; expected one of {', '.join(NAMED)}, or (low, high) "
+        "with low < high",
     )
 
 
@@ -242,7 +242,10 @@ def domains_of(parameters: Sequence[Instruction], given: Mapping[int, Any]) -> d
     for number in given:
         if number not in range(len(parameters)):
             count = len(parameters)
-            refuse("invalid_attribute", f"equivalent: domain of argument {number!r}, but the program has {count}")
+            refuse(
+                "invalid_attribute",
+                f"equivalent: a domain is given for argument {number!r}, but the program has {count}",
+            )
     found: dict[int, Domain] = {}
     first = 0
     for place, parameter in enumerate(parameters):
@@ -252,8 +255,10 @@ def domains_of(parameters: Sequence[Instruction], given: Mapping[int, Any]) -> d
             domain = domain_of(given[place], name)
             ordered = [at for at, shape in enumerate(shapes) if _is_ordered(shape)]
             if not ordered:
-                refuse("invalid_attribute", f"equivalent: domain of {name}, {parameter.shape}, which has no ordered "
-                       "numbers")  # fmt: skip
+                refuse(
+                    "invalid_attribute",
+                    f"equivalent: a domain is given for {name}, but the elements of {parameter.shape} have no order",
+                )
             found |= {first + at: domain for at in ordered}
         first += len(shapes)
     return found

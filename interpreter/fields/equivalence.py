@@ -66,9 +66,9 @@ def equivalent(
     operands, and maxima and sorts follow a fixed random order. The bool of the verdict is True if the programs are
     equal. docs/equivalence.md explains what the verdict decides and what it assumes.
 
-    Raises TypeError if an argument is not a program; invalid_attribute if numbers of devices, shapes and layouts do not
-    fit each other; ArgumentError if an argument does not fit its parameter; and the errors of `execute` if `one` itself
-    is refused or stops.
+    Raises TypeError if `one` or `other` is not a program, and ArgumentError if an argument does not fit its parameter.
+    Raises invalid_attribute if numbers of devices, shapes and layouts do not fit each other. Also raises the errors of
+    `execute` if `one` itself is refused or stops.
 
     >>> import xbuild as xb
     >>> spec = xb.f32[8]

@@ -62,8 +62,8 @@ def layout_of(given: Any, shape: Shape, local: Shape, devices: int, name: str) -
     if len(rows) != devices or any(len(row) != shape.rank for row in rows):
         refuse(
             "invalid_attribute",
-            f"{name}: got {len(rows)} tuples of slices, expected one for each of {devices} devices, with a slice for "
-            f"each of {shape.rank} dimensions",
+            f"{name}: expected {devices} tuples of {shape.rank} slices (a tuple per device, a slice per dimension), "
+            f"got {len(rows)} tuples",
         )
     parts = tuple(
         tuple(slice(*bounds.indices(extent)[:2]) for bounds, extent in zip(row, shape.dims, strict=True))
@@ -98,9 +98,9 @@ def _layout_by_shapes(shape: Shape, local: Shape, devices: int, name: str) -> De
         return DeviceLayout(tuple(map(tuple, rows)))
     return refuse(
         "invalid_attribute",
-        f"{name} is {shape} in one program and {local} on each of {devices} devices of the other; this does not "
-        "determine which part each device holds",
-        "pass inputs=[...] and outputs=[...], with a sharding or slices for each device, for each array",
+        f"{name} is {shape} in one program and {local} on each of {devices} devices in the other; these shapes do "
+        "not determine which part each device holds",
+        "for every array, pass a sharding, or the slices of each device: inputs=[...] and outputs=[...]",
     )
 
 
@@ -113,7 +113,7 @@ def _layout_by_sharding(sharding: Sharding, shape: Shape, local: Shape, devices:
     if sharding.halo_sizes:
         refuse(
             "invalid_attribute",
-            f"{name}: a sharding with halos puts elements on several devices, so devices have no parts",
+            f"{name}: a sharding with halos puts an element on several devices, so devices hold no disjoint parts",
         )
     padded = sharding.padded(shape.rank)
     parts = []
@@ -161,8 +161,10 @@ def _check_sizes(parts: Sequence[Slices], local: Shape, name: str) -> None:
     for device, part in enumerate(parts):
         sizes = tuple(max(bounds.stop - bounds.start, 0) for bounds in part)
         if len(sizes) != local.rank or any(size > extent for size, extent in zip(sizes, local.dims, strict=True)):
-            refuse("invalid_attribute", f"{name}: device {device} should hold {list(sizes)} elements, but its array is "
-                   f"{local}")  # fmt: skip
+            refuse(
+                "invalid_attribute",
+                f"{name}: device {device} should hold an array of dimensions {list(sizes)}, but its array is {local}",
+            )
 
 
 def split_to_devices(layout: DeviceLayout, value: Array, local: Shape, fill: Any, minus: Any) -> list[Array]:
@@ -260,8 +262,8 @@ def resolve_layouts(one: Subject, other: Subject, inputs: Layouts, outputs: Layo
     if one.devices != 1:
         refuse(
             "invalid_attribute",
-            f"equivalent: the first program has {one.devices} devices and the second {other.devices}; the first must "
-            "have one, or as many as the second and the same arrays",
+            f"equivalent: the first program has {one.devices} devices and the second has {other.devices}; the first "
+            "must have one device, or as many devices as the second with the same arrays",
         )
     _check_kinds(one, other)
     return ResolvedLayouts(
@@ -279,8 +281,8 @@ def _check_same_dims(one: Subject, other: Subject, device: int) -> None:
             refuse(
                 "invalid_attribute",
                 f"equivalent: the {name} of device {device} are {_shapes_text(left)} in one program and "
-                f"{_shapes_text(right)} in the other; a global program must be the first of the two",
-                "print a partitioned program with its shardings, or pass inputs=[...] and outputs=[...]",
+                f"{_shapes_text(right)} in the other; if one of them is a global program, pass it first",
+                "use a partitioned program that states its shardings, or pass inputs=[...] and outputs=[...]",
             )
 
 
@@ -290,9 +292,9 @@ def _check_kinds(one: Subject, other: Subject) -> None:
         if left.dtype.kind != right.dtype.kind:
             refuse(
                 "invalid_attribute",
-                f"equivalent: input {number} is {left} in one program and {right} in the other, so both cannot get "
-                "the same numbers",
-                "convert inside one program, so that its parameter has the type of the other",
+                f"equivalent: input {number} is {left} in one program and {right} in the other, so the programs "
+                "cannot take the same numbers",
+                "convert the value inside one program, so that both parameters have the same element type",
             )
 
 
@@ -307,7 +309,8 @@ def _layouts(
     if not len(whole) == len(local) == len(layout):
         refuse(
             "invalid_attribute",
-            f"equivalent: {len(whole)} {name}s in one program, {len(local)} in the other, but {len(layout)} layouts",
+            f"equivalent: one program has {len(whole)} {name}s and the other has {len(local)}, but "
+            f"{len(layout)} layouts are given",
         )
     rows = enumerate(zip(layout, whole, local, strict=True))
     return tuple(layout_of(stated, a, b, devices, f"{name} {n}") for n, (stated, a, b) in rows)

@@ -110,7 +110,7 @@ class DeviceWalk:
             self.draws += 1
             shape = instruction.attributes.shape
             if not is_float(shape):
-                raise Undecidable("random integers from a device's own state")
+                raise Undecidable("random integers drawn from a device's own state")
             return drawn(shape, self.draws, str(instruction.attributes.distribution).lower(), *operands)
         if instruction.opcode == "custom_call":
             return _custom_call(instruction, operands)
@@ -197,7 +197,7 @@ def _scan(walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...],
         rows.append(results[: len(results) - a.num_carries])
         state = tuple(results[len(results) - a.num_carries :])
     if not rows:
-        raise Undecidable("scans without a slice")
+        raise Undecidable("scans of zero trips")
     ordered = rows[::-1] if a.is_reverse else rows
     outputs = [np.stack(column, a.dimension) for column in zip(*ordered, strict=True)]
     outcome = (*outputs, *state)
@@ -207,7 +207,7 @@ def _scan(walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...],
 def _request(walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...], here: Path, trips: Trips) -> Steps:
     collective = collective_in(instruction) or instruction
     if is_in_place(collective):
-        raise Undecidable("collective permutes in place")
+        raise Undecidable("in-place collective-permutes")
     answer = yield Request(instruction, here, attributes_of(collective)), operands
     return _in_fields(answer, instruction.shape)
 
@@ -229,7 +229,7 @@ def _start(walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...]
     if collective is None:
         return (yield from _start_call(walk, instruction, operands, here, trips))
     if is_in_place(collective):
-        raise Undecidable("collective permutes in place")
+        raise Undecidable("in-place collective-permutes")
     if collective is not instruction:
         operands = tuple(operands[parameter.attributes.number] for parameter in collective.operands)
     meeting = yield Request(instruction, here, attributes_of(collective)), operands
@@ -240,7 +240,7 @@ def _start_call(
     walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...], here: Path, trips: Trips
 ) -> Steps:
     if grouped_in(instruction):
-        raise Undecidable("groups of collectives that start together")
+        raise Undecidable("groups of collectives that one async-start begins")
     a = instruction.attributes
     found = yield from walk.walk(a.calls, operands, here, trips)
     return (operands, found, *map(zeros, a.context_shapes))
@@ -249,7 +249,7 @@ def _start_call(
 def _done(walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...], here: Path, trips: Trips) -> Steps:
     start = start_of(instruction)
     if start is None:
-        raise Undecidable("dones whose start is not known")
+        raise Undecidable("dones with an unknown start")
     if collective_in(start) is None:
         return operands[0][1]
     meeting = operands[0]
@@ -393,7 +393,11 @@ def _refuse_vast(computation: Computation) -> None:
         most = max(shapes_of([each]), key=lambda shape: shape.size, default=None)
         if most is not None and most.size > _MOST_ELEMENTS:
             count = f"{most.size:,} elements, but an array can have at most {_MOST_ELEMENTS:,}"
-            refuse("limit_bytes", f"equivalent: {most} of %{each.name} has {count}", "compare at smaller extents")
+            refuse(
+                "limit_bytes",
+                f"equivalent: {most} of %{each.name} has {count}",
+                "compare the programs at smaller extents",
+            )
 
 
 _MOST = 64

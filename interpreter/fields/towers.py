@@ -183,7 +183,7 @@ class Laws:
                 continue
             required = max(self.comparison.least, draws_needed(self.degrees, self.bits))
             if required > MOST:
-                raise Undecidable(f"arithmetic of degree {self.degree}, which is too high for the fields")
+                raise Undecidable(f"arithmetic of degree {self.degree}, which is too high for the prime fields")
         return True
 
     @property

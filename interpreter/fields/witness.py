@@ -420,7 +420,7 @@ def run_probes(comparison: ProgramComparison, seconds: float) -> ProbeResults:
     planned = itertools.chain(((None, probe) for probe in kept), _combined(comparison, runs))
     for number, (elsewhere, probe) in enumerate(over(planned, "running both in floating point", "kinds of inputs")):
         if time.process_time() > begun + most:
-            left_out = "; ".join(filter(None, (left_out, "others would take too long")))
+            left_out = "; ".join(filter(None, (left_out, "other kinds would take too long")))
             break
         if probe.name in far:
             continue
@@ -446,7 +446,7 @@ def _smaller_runs(comparison: ProgramComparison, runs: Runs) -> tuple[Runs, str]
             found = Runs(there)
             seen = found.run_probe(0, ORDINARY)
             if seen is not None and seen.example is None:
-                return found, f"inputs other than ordinary ones were run at 1/{factor} of the large extents"
+                return found, f"all but the ordinary inputs were run with large extents divided by {factor}"
     return runs, ""
 
 

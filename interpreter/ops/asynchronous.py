@@ -33,7 +33,7 @@ def _emit_start(emitter: Emitter, instruction: Instruction, operands: list[Expr]
 
 def _emit_done(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     if start_of(instruction) is None:
-        raise ValueError(f"%{instruction.name} completes nothing that was started")
+        raise ValueError(f"%{instruction.name} has no matching start")
     meeting: list[Expr] = flatten(operands[0])[:1]
     return emitter.assign_result(instruction.shape, request_text(emitter, instruction, meeting, path), path)
 
@@ -45,9 +45,9 @@ def async_start(emitter: Emitter, instruction: Instruction, operands: list[Expr]
     if grouped_in(instruction):
         refuse(
             "invalid_attribute",
-            f"%{instruction.name}: an async-start of a group of collectives and transfers is read, checked and drawn, "
-            "and has no values here",
-            "each started by itself has values",
+            f"%{instruction.name}: xbuild can read, check and draw an async-start of several collectives and "
+            "transfers, but cannot run it",
+            "start each collective or transfer separately",
         )
     attributes = instruction.attributes
     contexts = [_zero_context(emitter, shape) for shape in attributes.context_shapes]

@@ -5,7 +5,7 @@ Sections:
     The drive: a run to its end, and the report of any other end
     Histories of collectives
     Explanations in a report
-    Reports: where each device is, which devices it waits for, and why
+    Reports: where each device is, for which devices it waits, and why
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _name(request: Request) -> str:
 
 def _next_collective(device: int, requests: Sequence[Request], count: int) -> str:
     if count == len(requests):
-        return f"  device {device}  reaches no other collective with it"
+        return f"  device {device}  reaches no further collective in this group"
     instruction = requests[count].instruction
     source = f"   {instruction.source}" if instruction.source else ""
     return f"  device {device}  reaches {instruction.name} ({collective_text(instruction)}){source}"
@@ -231,7 +231,7 @@ class Mismatch(Exception):
 
     def __init__(self, what: str, first: tuple[int, Request], second: tuple[int, Request]) -> None:
         sides = [f"{request.path[-1].instruction.name} of device {d}" for d, request in (first, second)]
-        super().__init__(f"{' and '.join(sides)} meet as one collective, but their {what} differ")
+        super().__init__(f"{' and '.join(sides)} form one collective, but their {what} differ")
         self.sides = (
             "two sides of one collective",
             *(_next_collective(d, [request], 0) for d, request in (first, second)),
@@ -319,7 +319,7 @@ def cause_text(grid: Grid, causes: set[int], missing: dict[int, tuple[int, ...]]
 # ----------------------------------------------------------------------------
 # Reports of stopped runs
 #
-# Where each device is, which devices it waits for, and why.
+# Where each device is, for which devices it waits, and why.
 
 
 def interrupted(
@@ -399,7 +399,7 @@ def stuck(grid: Grid, verdict: Verdict | None) -> Report:
     fix = repair(verdict, standings)
     if kind == "infeed_starved":
         starved = [device for device in sorted(causes) if is_starved(grid.devices[device])]
-        fix = f"feed {devices_text(starved)} as many items as the program reads"
+        fix = f"feed the number of items that the program reads to {devices_text(starved)}"
     return Report(
         kind, "no device can continue", tuple(states), why, let_through(verdict), first_divergence(grid, waits), fix
     )
@@ -407,7 +407,7 @@ def stuck(grid: Grid, verdict: Verdict | None) -> Report:
 
 def mismatched(grid: Grid, mismatch: Mismatch) -> Report:
     """The report of a run in which two devices call one collective with different attributes or shapes."""
-    cause = "a collective needs the same kind, groups, shape and reducer on all its devices"
+    cause = "all devices of a collective must use the same opcode, groups, shape and reducer"
     return Report("collective_mismatch", str(mismatch), _device_states(grid, None, ()), cause, "", mismatch.sides)
 
 

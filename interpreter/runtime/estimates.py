@@ -40,8 +40,9 @@ def check_time(module: Module, limits: Limits) -> None:
         instruction = max(live(module.entry), key=_seconds)
         source = f" at {instruction.source}" if instruction.source else ""
         message = (
-            f"a run would take at least {_duration_text(seconds)}, but the limit is {limit:g} seconds; most of it "
-            f"is spent in %{instruction.name} = {instruction.shape} {instruction.opcode.replace('_', '-')}{source}"
+            f"the run would take at least {_duration_text(seconds)}, but the limit is {limit:g} seconds; most of "
+            f"the time goes to %{instruction.name} = {instruction.shape} "
+            f"{instruction.opcode.replace('_', '-')}{source}"
         )
         raise Stopped(Report("limit_seconds", message))
 

@@ -78,7 +78,7 @@ class Grid:
         self.running = None
 
     def _wait_for_callbacks(self) -> None:
-        """Wait until functions of the user return, and make ready the devices that waited for them."""
+        """Wait until the user's functions return, and make ready the devices that waited for them."""
         for call, answer in self.callbacks.wait():
             self.ready.extend(
                 self.host.distribute(call, answer) if isinstance(call, HostCall) else ((call.device, answer),)

@@ -386,7 +386,9 @@ def function_on_host(request: Request) -> HostFunction:
     function = host_function_of(transfer)
     if function is None:
         name = rendezvous_of(transfer) or ""
-        message = f"the program was read from text, which has only the name of the host function, {in_line(name)!r}"
+        message = (
+            f"the program was read from text, which contains only the name of the host function, {in_line(name)!r}"
+        )
         error = CustomCallError("unregistered_target", message, ["run the program that xb.tpu built, not its text"])
         error.message = message
         raise error

@@ -85,7 +85,7 @@ def _refuse_unrounded(instruction: Instruction, rule: Callable[..., Any]) -> Cal
     def careful(*operands: Any) -> Any:
         total = rule(*operands)
         if is_near(total, operands[number]).any():
-            raise ArithmeticError("the result depends on whether the product is rounded")
+            raise ArithmeticError("the result depends on whether the run rounds the product")
         return total
 
     return careful

@@ -79,9 +79,9 @@ def evaluate(
     the other, in order. `observer` is called with the step, device, instruction and value of each instruction. `limits`
     sets limits on the trips of loops, seconds and bytes (`Limits`). `execute` explains `strict` and `denormals`.
 
-    Raises TypeError if the first argument is not a Computation, ArgumentError if an argument does not fit its
-    parameter, Refused if the check refuses the computation, Stopped if a limit is reached or a registered function
-    raises, and StrictFailure at the end of a strict run with findings.
+    Raises TypeError if the first argument is not a Computation, and ArgumentError if an argument does not fit its
+    parameter. Raises Refused if the check refuses the computation, and Stopped if a limit is reached or a registered
+    function raises. Raises StrictFailure at the end of a strict run with findings.
 
     >>> import xbuild as xb
     >>> evaluate(xb.computation(xb.f32[3])(lambda x: x * 2.0), [1.0, 2.0, 3.0])
@@ -181,10 +181,10 @@ def execute(
     run takes about twice the time for elementwise ops of floats, up to five times for divisions and shifts of integers,
     and a tenth more for matrix products. Without `strict` there is no cost.
 
-    Raises Refused if the check refuses the program; Stopped if no device can continue, a limit is reached or a
-    registered function raises; ArgumentError if an input does not fit; StrictFailure at the end of a strict run with
-    findings; and BuildError if calls are nested more than 500 deep, or if an unchecked program names a device that does
-    not exist.
+    Raises Refused if the check refuses the program, and ArgumentError if an input does not fit. Raises Stopped if no
+    device can continue, a limit is reached or a registered function raises. Raises StrictFailure at the end of a strict
+    run with findings. Raises BuildError if calls are nested more than 500 deep, or if an unchecked program names a
+    device that does not exist.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)

@@ -74,7 +74,7 @@ def _breach(mesh: Mesh, declared: Variance, leaf: int, device: int, mine: Any, o
     a, b = mesh.coordinates(device), mesh.coordinates(other)
     axes = ", ".join(axis for axis in mesh.axes if a[axis] != b[axis])
     text = declared.text(mesh) or "invarying"
-    what = f"declared {text}, one value along {axes}, but device {other} has a different value"
+    what = f"declared {text}, which promises one value along {axes}, but device {other} holds a different value"
     values = ((f"on device {device}", mine), (f"on device {other}", theirs))
     return Spotted("variance_broken", what, values=values, part=leaf)
 
@@ -257,7 +257,7 @@ def _compare(
             notes = ", ".join(
                 f"{note}={parameter.annotations[note]}" for note in _NOTES if note in parameter.annotations
             )
-            what = f"{notes}: promised equal to that of device {devices[other]}, but they differ"
+            what = f"{notes}: promised to equal the value on device {devices[other]}, but the values differ"
             values = ((f"on device {devices[place]}", column[place]), (f"on device {devices[other]}", column[other]))
             spotted = Spotted("promise_broken", what, values=values, part=leaf)
             ledger.record_argument(devices[place], spotted, Standing((PlanPlace(parameter),), (None,)))

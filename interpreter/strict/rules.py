@@ -372,7 +372,7 @@ def dynamic_reshape(it: Evaluation) -> Iterator[Spotted]:
 
 def _clamped_size(name: str, size: int, bound: int, dim: int) -> Iterator[Spotted]:
     if not 0 <= size <= bound:
-        what = f"becomes {max(0, min(size, bound))}: dimension {dim} has 0..{bound}"
+        what = f"becomes {max(0, min(size, bound))}: the valid sizes of dimension {dim} are 0..{bound}"
         yield Spotted("index_clamped", what, None, ((name, size),), part=dim)
 
 
@@ -418,7 +418,7 @@ def _clamped_starts(starts: Sequence[Any], extents: Dims, sizes: Dims) -> Iterat
     for dim, (start, extent, size) in enumerate(zip(numbers, extents, sizes, strict=True)):
         moved = max(0, min(int(start), extent - size))
         if moved != int(start):
-            what = f"becomes {moved}: in dimension {dim} 0..{extent - size} is inside"
+            what = f"becomes {moved}: the valid starts in dimension {dim} are 0..{extent - size}"
             yield Spotted("index_clamped", what, None, ((f"start_indices[{dim}]", start),), part=dim)
 
 
@@ -427,7 +427,7 @@ def conditional(it: Evaluation) -> Iterator[Spotted]:
     index, *_ = it.operands
     taken = branch_number(it.instruction, index)
     if not takes_pred(it.instruction) and int(index) != taken:
-        what = f"takes branch {taken}: there are 0..{taken}"
+        what = f"takes branch {taken}: the branches are 0..{taken}"
         yield Spotted("index_clamped", what, None, (("branch_index", index),))
 
 
@@ -441,7 +441,7 @@ def gather(it: Evaluation) -> Iterator[Spotted]:
         if outside := first(_is_outside(entries[row], last)):
             place, further = outside
             start = entries[row][place]
-            what = f"becomes {max(0, min(int(start), last))}: in dimension {dim} 0..{last} is inside"
+            what = f"becomes {max(0, min(int(start), last))}: the valid starts in dimension {dim} are 0..{last}"
             name = _entry("start_indices", indices, place, row, a.index_vector_dim)
             yield Spotted("index_clamped", what, None, ((name, start),), further, dim)
     if a.indices_are_sorted:
@@ -459,13 +459,13 @@ def scatter(it: Evaluation) -> Iterator[Spotted]:
         if outside := first(_is_outside(entries[row], last)):
             place, further = outside
             name = _entry("scatter_indices", indices, place, row, a.index_vector_dim)
-            what = f"drops the update: in dimension {dim} 0..{last} is inside"
+            what = f"drops the update: the valid starts in dimension {dim} are 0..{last}"
             yield Spotted("update_dropped", what, None, ((name, entries[row][place]),), further, dim)
     rows = _rows(entries, _batches(it))
     if a.indices_are_sorted:
         yield from _unsorted(rows)
     if a.unique_indices and (again := len(rows) - len({tuple(row) for row in rows.tolist()})):
-        yield Spotted("promise_broken", f"unique_indices=true, but {again} index vectors are repeated")
+        yield Spotted("promise_broken", f"unique_indices=true, but {again} index vectors repeat earlier ones")
     yield from scatter_births(it)
 
 
@@ -612,7 +612,7 @@ def _invalid_preds(octets: Array) -> Iterator[Spotted]:
     invalid = first(octets > 1)
     if invalid is not None:
         index, further = invalid
-        what = f"reads the byte {octets[index]} as true: a pred is 0 or 1"
+        what = f"reads byte {octets[index]} as true, but a pred must be 0 or 1"
         yield Spotted("value_out_of_range", what, index, (("byte", octets[index]),), further)
 
 

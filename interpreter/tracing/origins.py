@@ -335,7 +335,7 @@ class ProvenanceWalk:
         return self.trace.last(int(self.trace.device[before]), path, instruction, before)
 
     def _from_others(self, place: ElementOf) -> Iterator[ElementOf]:
-        """The source elements on the members of a group, or on the sender."""
+        """The source elements on the participants of a group, or on the sender."""
         transfer, meeting = self._transfers.get(place.event), self._meetings.get(place.event)
         if transfer is not None:
             yield from self._operand(transfer.send, 0, None, place.element)

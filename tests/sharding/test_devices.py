@@ -31,7 +31,7 @@ def test_an_argument_of_one_device_is_that_of_all() -> None:
     rows = [[np.full(4, 10 * device, np.float32), np.float32([device])] for device in range(4)]
     (first, *_) = [np.concatenate([np.ravel(each) for each in xb.execute(made.module, rows)])]
     assert first[:4].tolist() == [-21, -22, -23, -24]
-    told = "p (<hlo>:3) is placed on device 2 only: the other devices receive p from it"
+    told = "p (<hlo>:3) runs only on device 2: the other devices receive p from that device"
     assert told in [each.reason for each in made.communications]
 
 
@@ -79,7 +79,7 @@ def test_feeds_of_one_device_and_of_parts(fed: str, items: Any) -> None:
 
 
 def test_a_feed_that_names_no_device_is_refused() -> None:
-    with pytest.raises(XbuildError, match="but only one may"):
+    with pytest.raises(XbuildError, match="but only one device may run it"):
         xb.shard.partition(xb.parse_hlo(FEED.replace(", sharding=FED", "")))
 
 

@@ -53,8 +53,8 @@ def test_a_cut_contraction_is_reduced_once_with_a_reason() -> None:
     assert only.bytes == 2 * 4 * 4
     assert re.sub(r"py:\d+", "py:0", only.reason) == (
         "dot.3 (test_partition.py:0) contracts k, dimension 1 of parameter.1 and dimension 0 of "
-        "parameter.2, both sharded along `y`; each device holds a partial sum; these are added here because the "
-        "program returns dot.3 sharded along `x` in dimension 0 (no sharding is stated for it)"
+        "parameter.2, both sharded along `y`; each device holds a partial sum; the partial results are added here "
+        "because the program returns dot.3 sharded along `x` in dimension 0 (no sharding is stated for this value)"
     )
     assert only.source is not None
     assert "test_partition.py" in str(only.source)
@@ -134,7 +134,7 @@ def test_a_number_of_a_loop_that_data_give_is_one_on_all_devices() -> None:
     program = xb.computation(xb.s32[()], xb.f32[4, 4])(looped)
     found = _partitioned(program, [], [[X], [Y]])
     _same(program, found, np.int32(2), np.eye(4, dtype=np.float32) * 2)
-    assert any("all take the first device's" in each.reason for each in found.communications)
+    assert any("all devices take the value of the first device" in each.reason for each in found.communications)
 
 
 @pytest.mark.parametrize("propagate", [True, False])

@@ -43,7 +43,7 @@ def test_partial_sums_name_the_factor_the_axes_and_who_wants_the_result() -> Non
       ROOT t = f32[8,4] tanh(h)""")
     assert reasons(found) == [
         "h (<hlo>:6) contracts k, dimension 1 of x and dimension 0 of w, both sharded along `y`; each device holds "
-        "a partial sum; these are added here because t (<hlo>:7) takes h sharded along `x` in dimension 0"
+        "a partial sum; the partial results are added here because t (<hlo>:7) takes h sharded along `x` in dimension 0"
     ]
     facts = found.communications[0].to_dict()["why"]
     assert facts["reduced"] == [
@@ -59,7 +59,10 @@ def test_parts_of_a_sum_are_cut_where_the_user_wants_them_cut() -> None:
       h = f32[64,64] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, {cut("{'y'}, {}")}
       ROOT t = f32[64,64] tanh(h)""")
     (only,) = reasons(found)
-    assert "holds a partial sum; these are added and scattered here because t (<hlo>:7) takes h sharded" in only
+    assert (
+        "holds a partial sum; the partial results are added and scattered here because t (<hlo>:7) takes h sharded"
+        in only
+    )
 
 
 def test_a_maximum_is_joined_by_maximum() -> None:
@@ -72,8 +75,9 @@ def test_a_maximum_is_joined_by_maximum() -> None:
         largest,
     )
     assert reasons(found) == [
-        "m (<hlo>:7) reduces dimension 1 of x, sharded along `y`; each device holds a partial maximum; these are "
-        "combined by maximum here because the program returns m replicated (no axes propagated to it)"
+        "m (<hlo>:7) reduces dimension 1 of x, sharded along `y`; each device holds a partial maximum; "
+        "the partial results are combined by maximum here because the program returns m replicated (no axes "
+        "propagated to this value)"
     ]
 
 
@@ -90,7 +94,7 @@ def test_a_sort_says_what_it_needs_whole_and_where_the_result_is_wanted() -> Non
         "sorts along all of dimension 1"
     )
     assert made == (
-        "s (<hlo>:6) is produced sharded along `y` in dimension 0, but needed sharded along `y` in dimension 1 "
+        "s (<hlo>:6) is produced sharded along `y` in dimension 0, but is needed sharded along `y` in dimension 1 "
         "(its axes propagate from x (<hlo>:5)); s sorts along all of dimension 1"
     )
 
@@ -117,7 +121,8 @@ def test_neighbours_say_how_far_they_are() -> None:
     (only,) = reasons(found)
     assert only == (
         "p (<hlo>:6) pads dimension 0 of x, sharded along `x` (8 per device): a device lacks up to 1 element before "
-        "its own shard; it gets element 7 from the shard of the device 1 place before it along `x`"
+        "its own shard; here the device receives element 7 from the shard of the device 1 place before it "
+        "along `x`"
     )
 
 
@@ -164,14 +169,14 @@ def test_explain_takes_collectives_values_and_objects() -> None:
     assert "dimension 0 along x" in str(told)
     assert only.name in str(told)
     assert told.to_dict()["kind"] == "propagated"
-    assert "no collective was inserted for it" in str(
+    assert "no collectives inserted for this value" in str(
         xb.shard.explain(found, "%x").__class__(name="x", sharding=None, inserted=())
     )
     with pytest.raises(XbuildError) as refused:
         xb.shard.explain(found, "nowhere")
     assert refused.value.kind == "undefined_name"
     plain = xb.shard.partition(found.whole, propagate=False, mesh=found.mesh)
-    assert "was not propagated" in str(xb.shard.explain(plain, "h"))
+    assert "no sharding was propagated to this value" in str(xb.shard.explain(plain, "h"))
 
 
 def test_advice_holds_what_it_says() -> None:

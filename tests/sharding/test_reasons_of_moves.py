@@ -18,7 +18,8 @@ CASES = {
       ROOT r = f32[16] concatenate(a, b), dimensions={0}, X""",
         [
             "r (<hlo>:7) consists of elements of x that move along dimension 0, sharded along `x` (8 per device): a "
-            "device lacks up to 3 elements before and 3 elements after its own shard; it gets elements 5 to 7 from the "
+            "device lacks up to 3 elements before and 3 elements after its own shard; here the device receives "
+            "elements 5 to 7 from the "
             "shard of another device along `x`"
         ],
     ),
@@ -28,7 +29,8 @@ CASES = {
       ROOT s = f32[6] slice(x), slice={[5:16:2]}, X""",
         [
             "s (<hlo>:5) takes a slice of dimension 0 of x, sharded along `x` (8 per device): a device lacks up to "
-            "1 element after its own shard; it gets element 1 from the shard of the device 1 place after it along `x`"
+            "1 element after its own shard; here the device receives element 1 from the shard of the device 1 place "
+            "after it along `x`"
         ],
     ),
     "a reversal": (
@@ -37,7 +39,8 @@ CASES = {
       ROOT s = f32[16] reverse(x), dimensions={0}, X""",
         [
             "s (<hlo>:5) reverses dimension 0 of x, sharded along `x` (8 per device): a device lacks up to 8 "
-            "elements before and 8 elements after its own shard; it gets elements 0 to 7 from the shard of another "
+            "elements before and 8 elements after its own shard; here the device receives elements 0 to 7 from the "
+            "shard of another "
             "device along `x`"
         ],
     ),
@@ -47,8 +50,8 @@ CASES = {
       z = f32[] constant(0)
       ROOT s = f32[16] reduce-window(x, z), window={size=16 pad=15_0}, to_apply=add, X""",
         [
-            "s (<hlo>:7) scans dimension 0 of x, sharded along `x`; each device scans its own shard and combines it "
-            "with the total of the shards before it: all devices take the totals of all shards"
+            "s (<hlo>:7) scans dimension 0 of x, sharded along `x`; each device scans its own shard and combines the "
+            "result with the total of the shards before that shard: all devices take the totals of all shards"
         ],
     ),
     "the greatest and the least": (
@@ -61,7 +64,7 @@ CASES = {
       ROOT g = s32[4] get-tuple-element(r), index=1""",
         [
             "r (<hlo>:10) reduces dimension 1 of x and dimension 1 of i, sharded along `x`; each device reduces its "
-            "own shard, gathers the results of all shards, and reduces these"
+            "own shard, gathers the results of all shards, and reduces the gathered results"
         ]
         * 2,
     ),
@@ -79,5 +82,5 @@ def test_a_value_of_one_device_is_handed_on() -> None:
     found = parts_of("""
       x = f32[8] parameter(0), sharding={maximal device=2}
       ROOT y = f32[8] tanh(x), sharding={mesh['x'=2,'y'=2], [{'x'}]}""")
-    assert reasons(found) == ["x (<hlo>:4) is placed on device 2 only: the other devices receive x from it"]
+    assert reasons(found) == ["x (<hlo>:4) runs only on device 2: the other devices receive x from that device"]
     assert found.communications[0].to_dict()["why"]["kind"] == "one device"

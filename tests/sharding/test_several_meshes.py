@@ -52,7 +52,7 @@ def test_shardings_are_put_on_one_mesh(
 
 def test_meshes_whose_axes_do_not_fit_are_refused() -> None:
     text = program('a = <["x"=2, "y"=3]>; b = <["z"=3, "w"=2]>', '@a, [{"x"}, {}]', '@b, [{"z"}, {}]', 6)
-    with pytest.raises(xb.XbuildError, match=r"are on two meshes, .*x=2, y=3.*z=3, w=2") as refused:
+    with pytest.raises(xb.XbuildError, match=r"use two meshes, .*x=2, y=3.*z=3, w=2") as refused:
         xb.shard.partition(xb.parse_stablehlo(text))
     assert refused.value.kind == "invalid_attribute"
 

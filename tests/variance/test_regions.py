@@ -96,7 +96,7 @@ def test_the_exit_names_what_was_promised_and_what_is() -> None:
         (lambda x: x, P(), P("i"), [xb.f32[()]], "rank_mismatch", "it has 1 entries, but the array has rank 0"),
         (lambda x: x, (P(), P()), P(), [xb.f32[4]], "arity_mismatch", "2 entries for 1 arguments"),
         (lambda x: (x, x), P(), (P(),), [xb.f32[4]], "arity_mismatch", "a tuple of 2"),
-        (lambda x: x, "i", P(), [xb.f32[4]], "invalid_attribute", "'i', expected a P"),
+        (lambda x: x, "i", P(), [xb.f32[4]], "invalid_attribute", "'i'; expected a P"),
         (lambda x: m.pcast(x, "i", to="unreduced"), P("i"), P(), [xb.f32[4]], "out_spec_not_replicated", "partial sum"),
         (lambda x: x, P("i"), P(unreduced={"i"}), [xb.f32[4]], "out_spec_not_replicated", "inferred type is {V:i}"),
         (lambda x: x, P(), P(reduced={"i"}), [xb.f32[4]], "state_mismatch", "promises that the result is reduced"),
@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_refused(
 
 def test_arguments_of_other_shapes_are_refused() -> None:
     program = xb.shard_map(lambda x: x, MESH, P("i"), P("i"))(xb.f32[4])
-    with pytest.raises(xb.XbuildError, match=r"\(3,\), expected \(4,\)"):
+    with pytest.raises(xb.XbuildError, match=r"\(3,\); expected \(4,\)"):
         program.run(np.ones(3))
     with pytest.raises(xb.XbuildError, match="takes 1 arrays, got 2"):
         program.run(X, X)
@@ -142,7 +142,7 @@ def test_a_strict_run_compares_what_is_stated_to_be_one_value() -> None:
         execute(module, [[x, w], [x, w + 1]], strict=True)
     (finding,) = caught.value.findings
     assert (finding.kind, finding.instruction.name, finding.device) == ("variance_broken", "parameter.2", 1)
-    assert "declared invarying, one value along i, but device 0 has a different value" in finding.what
+    assert "declared invarying, which promises one value along i, but device 0 holds a different value" in finding.what
 
 
 FORGED = [
@@ -151,7 +151,7 @@ FORGED = [
     ('xbuild.mesh="i=2"', 'xbuild.mesh="i=4"', "4 devices"),
     ('xbuild.mesh="i=2"', 'xbuild.mesh="i"', "is not a mesh"),
     ('parameter(1), frontend_attributes={xbuild.variance="{}"}',
-     'parameter(1), frontend_attributes={xbuild.variance="({},{})"}', "not a type of its shape"),
+     'parameter(1), frontend_attributes={xbuild.variance="({},{})"}', "does not fit its shape"),
 ]  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def check_dumps(folders: Sequence[str], send_buffers: float, strict: bool, all_s
         if not texts:
             names = [*dict.fromkeys(each.name for module in modules for each in module.stages)]
             raise click.UsageError(
-                f"no module of {folder} has a stage {stage!r}; they have {target_files.shortened(names)}"
+                f"no module in {folder} has a stage {stage!r}; the stages are {target_files.shortened(names)}"
             )
         if len(folders) > 1:
             say(f"{folder}: {_count(len(modules))}")
@@ -141,8 +141,8 @@ def _compare_processes(checked: Sequence[CheckedText]) -> Iterator[int]:
         lacking = [process for process in processes if process not in by_process]
         if lacking and devices > 1:
             say(
-                f"{name}: not in the dump of {_processes(lacking)}; if it runs on devices of all processes, "
-                f"{_processes(sorted(by_process))} would wait there forever"
+                f"{name} is not in the dump of {_processes(lacking)}; if it runs on devices of all processes, "
+                f"{_processes(sorted(by_process))} would hang there"
             )
         elif lacking:
             apart[_processes(sorted(by_process))] += 1
@@ -160,7 +160,7 @@ def _compare_processes(checked: Sequence[CheckedText]) -> Iterator[int]:
             say(str(found.verdict))
             yield REFUSED
     rest = "".join(f", {_count(number)} of {of}" for of, number in apart.items())
-    say(f"{_processes(processes)} compiled {_count(alike)} alike{rest}")
+    say(f"{_processes(processes)} compiled the same {_count(alike)}{rest}")
 
 
 def _count(number: int) -> str:

@@ -43,7 +43,7 @@ def check_distinct(inputs: Mapping[str, str | None], outputs: Mapping[str, str |
             if _is_same_file(path, other):
                 does = "reads" if (role, other) in read else "writes"
                 raise click.UsageError(
-                    f"{option} {path} is the file that the command {does} as {role}; choose another path"
+                    f"{option} {path} is also the file that the command {does} as {role}; choose a different path"
                 )
         written.append((option, path))
 
@@ -70,7 +70,7 @@ def write_atomically(target: Path, content: str) -> None:
         with replacing(target) as file:
             file.write(content.encode())
     except OSError as error:
-        raise click.ClickException(f"{target} cannot be written: {error.strerror}") from None
+        raise click.ClickException(f"cannot write {target}: {error.strerror}") from None
 
 
 def _files(path: str) -> Iterator[str]:

@@ -131,8 +131,8 @@ def cost(program: Computation | Module | ModuleGroup, *, mesh: Mesh | None = Non
     analysis, but those of a loop once per trip. Constants, or the trip count that a compiler has noted, determine the
     number of trips. A loop with an unknown trip count counts as one trip and is marked. For a conditional, the branch
     with the most FLOPs counts. `mesh` names the axes of collectives; without it, the mesh is inferred from their
-    groups. Raises TypeError if the program is not a program or the mesh is not a Mesh, and invalid_attribute if the
-    mesh has a different number of devices.
+    groups. Raises TypeError if `program` is not a program or `mesh` is not a Mesh, and invalid_attribute if the mesh
+    has a different number of devices.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[1024])(xb.cross_replica_sum)

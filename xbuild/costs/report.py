@@ -37,7 +37,7 @@ By: TypeAlias = Literal["scope", "op", "axis"]
 class CostRow:
     """An instruction of a computation, which each of `devices` devices executes `times` times.
 
-    `work` and `bytes` count one execution. flops, transcendentals and the other numbers count all executions of one
+    `work` and `bytes` count one execution. `flops`, `transcendentals` and all other numbers count all executions of one
     device. `is_known` is False inside a loop with an unknown trip count, which counts as one trip.
     """
 
@@ -59,8 +59,7 @@ class CostRow:
 
     @property
     def axis(self) -> str:
-        """The mesh axes of the collective, `pairs` for a transfer between pairs, or empty for work of one device.
-        """
+        """The mesh axes of the collective, `pairs` for a transfer between pairs, or empty for work of one device."""
         return (self.collective.axes or "pairs") if self.collective else ""
 
     @property
@@ -249,7 +248,7 @@ class Cost:
     def to_dict(self, by: By | None = None, top: int | None = None) -> dict[str, Any]:
         """Return the cost as plain data, for JSON.
 
-        The data have all rows, or the `top` rows by FLOPs; with `by`, also the sums by `by`.
+        The data contain all rows, or the `top` rows by FLOPs. With `by`, they also contain the sums by `by`.
         """
         rows = self.rows if top is None else sorted(self.rows, key=lambda row: (-row.flops, -row.bytes))[:top]
         sums = {"by": [asdict(each) for each in self.by(by)[:top]]} if by is not None else {}

@@ -41,7 +41,10 @@ def record_call(formula: Formula, operands: dict[str, tuple[Value, int]], name: 
     for role, shape in zip(roles[1:], shapes[1:], strict=True):
         same_type(roles[0], shapes[0], role, shape)
         if _batch(shape, operands[role][1]) != batch:
-            refuse("dimension_mismatch", f"{roles[0]} is {shapes[0]}, {role} is {shape}: their batch dimensions differ")
+            refuse(
+                "dimension_mismatch",
+                f"{roles[0]} is {shapes[0]} and {role} is {shape}, but their batch dimensions must be equal",
+            )
     region = _region(formula, len(batch), tuple(sorted(options.items())))
     return ops.call([value for value, _ in operands.values()], to_apply=region, name=name)
 
@@ -56,7 +59,8 @@ def square(role: str, operand: Value) -> None:
     if shape.dims[-1] != shape.dims[-2]:
         refuse(
             "dimension_mismatch",
-            f"{role} is {shape}: its last dimensions, {shape.dims[-2]} and {shape.dims[-1]}, are not equal",
+            f"{role} is {shape}; expected a square matrix, but its last dimensions are {shape.dims[-2]} and "
+            f"{shape.dims[-1]}",
         )
 
 
@@ -64,7 +68,7 @@ def _check_matrix(role: str, found: Any, own: int) -> Shape:
     shape = array(role, found)
     element_type(role, shape, _ALLOWED, "a float or complex")
     if shape.rank < own:
-        refuse("rank_too_small", f"{role} is {shape} of rank {shape.rank}, expected at least {own}")
+        refuse("rank_too_small", f"{role} is {shape} of rank {shape.rank}; expected rank {own} or more")
     if shape.dynamic:
         refuse("dimension_mismatch", f"{role} is {shape}: a decomposition needs static extents, not bounds")
     return shape

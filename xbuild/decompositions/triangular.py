@@ -41,11 +41,11 @@ from .matrices import (
 def lu(a: Value, *, name: str | None = None) -> Value:
     """Return the tuple (lu, pivots, permutation) with a[permutation] = l u.
 
-    Gaussian elimination with partial pivoting computes it.
-    The strict lower triangle of `lu` stores l without its unit diagonal; the upper triangle, with the diagonal, stores
-    u. Step j exchanges rows j and pivots[j]. A column without a non-zero pivot is unchanged.
-    Shapes: takes floats or complex numbers [..., m, n]. lu has the same shape, pivots is s32[..., min(m, n)] and
-    permutation is s32[..., m], both counted from 0. Floats narrower than f32 are computed in f32 and rounded once.
+    The method is Gaussian elimination with partial pivoting. The strict lower triangle of `lu` stores l without its
+    unit diagonal; the upper triangle, with the diagonal, stores u. Step j exchanges rows j and pivots[j]. A column
+    without a non-zero pivot is unchanged.
+    Shapes: takes floats or complex numbers [..., m, n]. `lu` has the same shape. `pivots` is s32[..., min(m, n)] and
+    `permutation` is s32[..., m], both counted from 0. Floats narrower than f32 are computed in f32 and rounded once.
     Complex pivots have the largest |re| + |im|, as in LAPACK.
     Accuracy: l u equals a[permutation] within 8 (m + n) eps of the largest element of a, if no element of u is larger.
     Raises: not_array, rank_too_small or element_type_unsupported; dimension_mismatch for dynamic dimensions.
@@ -115,9 +115,9 @@ def qr(a: Value, full_matrices: bool = True, *, name: str | None = None) -> Valu
     """Return the tuple (q, r) with a = q r, where q has orthonormal columns and r is upper triangular.
 
     Formula: min(m, n) Householder reflections, as in LAPACK's geqrf; elements of r's diagonal may be negative.
-    Shapes: takes floats or complex numbers [..., m, n]. q is [..., m, m] and r is [..., m, n]; without `full_matrices`,
-    they are [..., m, k] and [..., k, n] with k = min(m, n). Floats narrower than f32 are computed in f32 and rounded
-    once.
+    Shapes: takes floats or complex numbers [..., m, n]. `q` is [..., m, m] and `r` is [..., m, n]. Without
+    `full_matrices`, they are [..., m, k] and [..., k, n] with k = min(m, n). Floats narrower than f32 are computed in
+    f32 and rounded once.
     Accuracy: q r equals a within 8 (m + n) eps of the largest element of a. The columns of q are orthonormal within the
     same bound.
     Raises: not_array, rank_too_small or element_type_unsupported; dimension_mismatch for dynamic dimensions.
@@ -139,7 +139,7 @@ def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
 
     The format is that of LAPACK's geqrf.
     Reflection j is I - taus[j] v v^H; v is zero above row j, 1 in row j, and column j of `packed` below it.
-    Shapes: takes floats or complex numbers [..., m, n]. packed has the same shape, and taus is [..., min(m, n)].
+    Shapes: takes floats or complex numbers [..., m, n]. `packed` has the same shape, and `taus` is [..., min(m, n)].
     Accuracy: that of xb.qr.
     Raises: the errors of xb.qr.
 

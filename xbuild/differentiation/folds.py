@@ -467,9 +467,9 @@ def _check_fold(back: Pullback, region: Computation, fold: str | None, count: in
     is_known = fold is None and is_plain and not part.wants[1] and is_associative(back.instruction)
     if fold != "multiply" and not is_known:
         refuse_derivative(
-            "only windows that are summed, multiplied, reduced to their maximum or minimum, or folded from an identity "
-            "by one associative function of two numbers, have a derivative",
-            "take the windows with xb.slice, and fold the slices",
+            "a window op has a derivative only if it computes a sum, a product, a maximum or a minimum, or folds "
+            "each window from an identity with an associative function of two numbers",
+            "extract the windows with xb.slice, and fold the slices",
         )
 
 

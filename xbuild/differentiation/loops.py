@@ -29,10 +29,10 @@ from .rules import Pullback, activities, full, refuse_derivative
 # while
 
 
-UNKNOWN = "its trip count is not known before the run, and the backward pass needs the values of each trip"
+UNKNOWN = "its trip count is unknown before the run, but the backward pass needs the values of every trip"
 WAYS_OUT = (
-    "max_trips=N keeps the values of at most N trips (the gradient of a run with more trips is NaN)",
-    "a loop has a derivative if its counter starts at, is compared with and grows by constants",
+    "pass max_trips=N to keep the values of at most N trips (the gradient of a run with more trips is NaN)",
+    "a loop has a derivative if its counter starts at a constant, grows by a constant and is compared with a constant",
     "xb.jvp differentiates any loop in forward mode",
 )
 

@@ -350,9 +350,9 @@ def vjp(program: Any, *, checkpoint: bool | Container[str] = False, max_trips: i
     `checkpoint` is True, or the names of loops, calls and conditionals whose values the backward pass recomputes
     instead of keeping. `max_trips` is the number of trips whose values are kept for loops of unknown trip count; a run
     with more trips returns NaN. Raises ShapeError (not_differentiable) if a cotangent reaches an op without a
-    derivative or a loop of unknown trip count; invalid_attribute if checkpoint contains a name that is not a loop, call
-    or conditional, or if max_trips is not a number; TypeError if `program` is none of the above; and ScheduleError if
-    the program or its derivative cannot run to the end in any order.
+    derivative or a loop of unknown trip count. Raises invalid_attribute if `checkpoint` contains a name that is not a
+    loop, call or conditional, or if `max_trips` is not a number. Raises TypeError if `program` is none of the above,
+    and ScheduleError if the program or its derivative cannot run to the end in any order.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate
@@ -387,7 +387,8 @@ def grad(
     the gradient is df/dx - i df/dy; its conjugate points uphill. Programs, options and errors are those of xb.vjp. In a
     ModuleGroup, each program returns the gradient of its own parameters; a program whose result is not a real scalar
     adds nothing to the loss. Also raises not_differentiable if the result is not a real scalar or a parameter holds
-    integers; index_out_of_range if argnums names a missing parameter; and invalid_attribute if argnums is not a number.
+    integers, index_out_of_range if `argnums` names a missing parameter, and invalid_attribute if `argnums` is not a
+    number.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate

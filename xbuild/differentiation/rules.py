@@ -127,10 +127,10 @@ def refuse_derivative(reason: str, *hints: str) -> NoReturn:
 # They name the op, its operands, its line in the program and a way out.
 
 
-LEAVE_OUT_OF_ARGNUMS = "if you do not need this derivative, leave the parameters that reach the op out of argnums"
+LEAVE_OUT_OF_ARGNUMS = "if you do not need this derivative, omit from argnums the parameters on which the op depends"
 BITS_HAVE_NO_DERIVATIVE = (
-    "it makes a float from the bits of a float that varies, and operations on bits have no derivative",
-    "use arithmetic instead: x * 2.0**n for jnp.ldexp(x, n), x / 2.0**exponent for the mantissa of jnp.frexp(x)",
+    "it makes a float from the bits of a float that depends on the inputs, and operations on bits have no derivative",
+    "use arithmetic instead: x * 2.0**n for jnp.ldexp(x, n), or x / 2.0**exponent for the mantissa of jnp.frexp(x)",
     LEAVE_OUT_OF_ARGNUMS,
 )
 

@@ -272,7 +272,9 @@ class ComputationDraft:
         for key in gone:
             name = name_with_shape(self.current(key))
             if key is self.root:
-                raise refusal("in_use", f"remove: {name} is the root of {self.computation.name}", "set another root")
+                raise refusal(
+                    "in_use", f"remove: {name} is the root of {self.computation.name}", "set a different root first"
+                )
             if users := [self.current(user) for user in self.users(key) if user not in gone]:
                 raise refusal("in_use", f"remove: {name} is used by {list_names(users)}", "replace its uses first")
         for key in gone:
@@ -367,7 +369,9 @@ class ModuleDrafts:
         if found:
             names = ", ".join(draft.computation.name for draft, _ in found)
             message = f"{name!r} names instructions of {names}"
-            raise refusal("duplicate_name", message, "pass the instruction itself, from module.computations")
+            raise refusal(
+                "duplicate_name", message, "pass the instruction itself, which you find in module.computations"
+            )
         raise refusal("undefined_name", f"module {self.module.name} has no instruction {name!r}", *self._close(name))
 
     def _close(self, name: str) -> tuple[str, ...]:

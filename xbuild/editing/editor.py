@@ -269,7 +269,7 @@ def edit(program: Program) -> Editor[Program]:
     longer called is removed.
 
     Raises: ShapeError if an op refuses an edited operand or attribute, and BuildError if an edit is invalid; both name
-    the two instructions. The program is then as it was before that edit.
+    the two instructions. The program then stays as it was before the edit.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) y = negate(x) ROOT z = add(y, x) }")

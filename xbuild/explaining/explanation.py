@@ -318,7 +318,7 @@ _WIDTH = 110
 
 @frozen(repr=False)
 class Explanation:
-    """The facts about an instruction that are known before the run; if several have the name, about each of them.
+    """The facts about an instruction that are known before the run, or about all instructions of a name.
 
     `str` returns the text, and `to_dict` returns the facts.
     """

@@ -79,7 +79,7 @@ def elementwise(instruction: Instruction) -> Lines:
     """The reason of ops without one of their own: element by element, from the same places of the operands."""
     arrays = [operand for operand in instruction.operands if isinstance(operand.shape, Shape) and operand.shape.rank]
     if not isinstance(instruction.shape, Shape) or not arrays:
-        yield "a scalar, as each operand is"
+        yield "a scalar, like each operand"
         return
     names = ", ".join(dict.fromkeys(each.name for each in arrays))
     yield f"elementwise: the dimensions of each operand ({names}), {list(instruction.shape.dims)}"
@@ -123,24 +123,24 @@ def bits(instruction: Instruction) -> Lines:
     old, new = f"an element of {_name(before.dtype)}", f"of {_name(result.dtype)}"
     last = f"the last dimension of {operand.name}"
     if result.rank > before.rank:
-        yield row(before.rank, result.dims[-1], f"the bits of {old} are those of {result.dims[-1]} {new}")
+        yield row(before.rank, result.dims[-1], f"the bits of {old} make {result.dims[-1]} elements {new}")
     elif result.rank < before.rank:
-        yield f"{last}, {before.dims[-1]} elements, has the bits of one element {new}"
+        yield f"{last}, with {before.dims[-1]} elements, holds the bits of one element {new}"
     else:
-        yield f"{old} has as many bits as one {new}"
+        yield f"{old} has as many bits as an element {new}"
 
 
 @explains(("bitcast",))
 def bitcast(instruction: Instruction) -> Lines:
     operand = instruction.operands[0]
-    yield f"stated: the same bytes as {operand.name}, {operand.shape}, read as another shape"
+    yield f"stated: the same bytes as {operand.name}, {operand.shape}, read as a different shape"
 
 
 @explains(("map",))
 def mapped(instruction: Instruction) -> Lines:
     yield from same_as_operand(instruction)
     (region,) = instruction.called
-    yield f"element type of the result of {region.name}, {region.root.shape}, which is applied to each element"
+    yield f"the element type of the result of {region.name}, {region.root.shape}, which is applied to each element"
 
 
 @explains(("parameter",))
@@ -157,12 +157,12 @@ def constant(instruction: Instruction) -> Lines:
 def stated(instruction: Instruction) -> Lines:
     yield "stated by the attribute shape"
     if instruction.opcode == "infeed":
-        yield "followed by a token, in a tuple"
+        yield "a tuple that also holds a token"
 
 
 @explains(("replica_id", "partition_id"))
 def own_number(instruction: Instruction) -> Lines:
-    yield "one number, for every program"
+    yield "a scalar in every program"
 
 
 @explains(("reverse", "opt_barrier", "add_dependency", "domain", "cholesky"))
@@ -172,15 +172,20 @@ def unchanged(instruction: Instruction) -> Lines:
 
 @explains(("sort",))
 def sorted_arrays(instruction: Instruction) -> Lines:
-    yield "an array for each operand, of its dimensions: sorting moves elements and keeps their number"
+    yield (
+        "an array for each operand, with the dimensions of that operand: sorting moves elements and keeps their number"
+    )
 
 
 @explains(("topk",))
 def topk(instruction: Instruction) -> Lines:
     operand, k = instruction.operands[0], instruction.attributes.k
     dims = dims_of(operand.shape)
-    yield f"a tuple of values and of their indices, both {[*dims[:-1], k]}"
-    yield f"k = {k} of the last dimension of {operand.name}, which is {dims[-1]}; its other dimensions stay"
+    yield f"a tuple of the values and their indices, both {[*dims[:-1], k]}"
+    yield (
+        f"k = {k} of the {dims[-1]} elements along the last dimension of {operand.name}; its other dimensions stay "
+        "the same"
+    )
 
 
 # ----------------------------------------------------------------------------
@@ -194,7 +199,7 @@ def broadcast(instruction: Instruction) -> Lines:
         if dim in at:
             yield row(dim, extent, f"dimension {at.index(dim)} of {operand.name}, as dimensions states")
         else:
-            yield row(dim, extent, "which sizes states: each element is repeated along it")
+            yield row(dim, extent, "stated by sizes: each element is repeated along this dimension")
     if not dims_of(instruction.shape):
         yield from same_as_operand(instruction)
 
@@ -206,7 +211,7 @@ def reshape(instruction: Instruction) -> Lines:
     before, after = operand.shape.dims, dims_of(instruction.shape)
     for old, new in _blocks(before, after):
         yield (
-            f"{_product(before, old)} elements of {_dimensions(old)} of {operand.name} are {_dimensions(new)}: "
+            f"{_product(before, old)} elements of {_dimensions(old)} of {operand.name} become {_dimensions(new)}: "
             f"{_product(after, new)}"
         )
     yield f"{operand.shape.size} elements before and after; new_sizes states the dimensions"
@@ -245,7 +250,7 @@ def _blocks(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[range
 
 @reasons
 def dynamic_reshape(instruction: Instruction) -> Lines:
-    yield "new_size_bounds states the largest extents; dim_sizes, in a run, those that are used"
+    yield "new_size_bounds states the largest extents; dim_sizes states the extents that a run uses"
 
 
 @reasons
@@ -260,12 +265,12 @@ def concatenate(instruction: Instruction) -> Lines:
     along = instruction.attributes.dimension
     for dim, extent in enumerate(dims_of(instruction.shape)):
         if dim != along:
-            yield row(dim, extent, "the same for each operand")
+            yield row(dim, extent, "the same for every operand")
             continue
         attributes = [dims_of(operand.shape)[dim] for operand in instruction.operands]
         total = f"{' + '.join(map(str, attributes))} = {extent}" if len(attributes) > 1 else extent
         names = ", ".join(operand.name for operand in instruction.operands[:8])
-        yield row(dim, total, f"of {names}{', ...' * (len(attributes) > 8)}, one after the other")
+        yield row(dim, total, f"the sum of the extents of {names}{', ...' * (len(attributes) > 8)}")
 
 
 @reasons
@@ -279,7 +284,7 @@ def pad(instruction: Instruction) -> Lines:
             continue
         between = f" + {max(extent - 1, 0)} * {inner}" if inner else ""
         total = f"{low} + {extent}{between} + {high} = {dims_of(instruction.shape)[dim]}"
-        inside = f", {inner} between each two elements" if inner else ""
+        inside = f", {inner} between neighbouring elements" if inner else ""
         yield row(dim, total, f"padding low, dimension {dim} of {operand.name}{inside}, padding high")
 
 
@@ -301,26 +306,26 @@ def dynamic_slice(instruction: Instruction) -> Lines:
     operand = instruction.operands[0]
     for dim, extent in enumerate(dims_of(instruction.shape)):
         operand_extent = dims_of(operand.shape)[dim]
-        yield row(dim, extent, f"which dynamic_slice_sizes states, of {operand_extent} of {operand.name}")
+        yield row(dim, extent, f"stated by dynamic_slice_sizes, of {operand_extent} in {operand.name}")
 
 
 @explains(("dynamic_update_slice", "scatter", "select_and_scatter", "triangular_solve"))
 def same_as_updated(instruction: Instruction) -> Lines:
     yield from same_as_operand(instruction, int(instruction.opcode == "triangular_solve"))
     if instruction.opcode != "triangular_solve":
-        yield "of which some elements are replaced or combined"
+        yield "some elements are replaced or combined"
 
 
 @reasons
 def get_dimension_size(instruction: Instruction) -> Lines:
-    yield f"one number: the size of dimension {instruction.attributes.dimension} of {instruction.operands[0].name}"
+    yield f"a scalar: the size of dimension {instruction.attributes.dimension} of {instruction.operands[0].name}"
 
 
 @reasons
 def set_dimension_size(instruction: Instruction) -> Lines:
     yield from same_as_operand(instruction)
     dim = instruction.attributes.dimension
-    yield f"of dimension {dim} as many elements are used as {instruction.operands[1].name} says, at most its extent"
+    yield f"dimension {dim} uses as many elements as {instruction.operands[1].name} says, at most its extent"
 
 
 @reasons
@@ -337,7 +342,7 @@ def gather(instruction: Instruction) -> Lines:
         else:
             yield row(dim, extent, f"a batch dimension: dimension {next(batch)} of {starts.name}, where slices begin")
     if left_out:
-        yield f"dimensions {sorted(left_out)} of {operand.name} are left out: a slice takes 1 of each"
+        yield f"dimensions {sorted(left_out)} of {operand.name} are omitted: a slice has extent 1 along each of them"
 
 
 @reasons
@@ -346,10 +351,10 @@ def fft(instruction: Instruction) -> Lines:
     length = attributes.fft_length[-1] if attributes.fft_length else 0
     if attributes.fft_type == "RFFT":
         last = f"{length} / 2 + 1 rounded down = {length // 2 + 1}" if length else "0"
-        yield row(len(dims_of(operand.shape)) - 1, last, "the half of the spectrum that a real signal has")
+        yield row(len(dims_of(operand.shape)) - 1, last, "half of the spectrum, which determines a real signal")
         yield f"the other dimensions of {operand.name}"
     elif attributes.fft_type == "IRFFT":
-        yield row(len(dims_of(operand.shape)) - 1, length, "which fft_length states")
+        yield row(len(dims_of(operand.shape)) - 1, length, "stated by fft_length")
         yield f"the other dimensions of {operand.name}"
     else:
         yield from same_as_operand(instruction)
@@ -367,7 +372,7 @@ def reduce(instruction: Instruction) -> Lines:
     for dim, source in enumerate(remaining):
         yield row(dim, dims[source], f"dimension {source} of {operand.name}")
     folded_dims = ", ".join(f"{dim} (of {dims[dim]})" for dim in folded)
-    yield f"folded into one element each: dimension{'s' * (len(folded) != 1)} {folded_dims or 'none'} of {operand.name}"
+    yield f"reduced: dimension{'s' * (len(folded) != 1)} {folded_dims or 'none'} of {operand.name}"
     yield from _results(len(instruction.arguments()[0]))
 
 
@@ -401,12 +406,12 @@ def _free(extents: Iterator[tuple[int, int]], operand: Instruction, taken: Seque
 @reasons
 def ragged_dot(instruction: Instruction) -> Lines:
     lhs, rhs, sizes = instruction.operands[:3]
-    yield "the batch dimensions, then the free ones of both operands:"
+    yield "the batch dimensions, then the free dimensions of both operands:"
     yield f"{lhs.name} is {lhs.shape}, {rhs.name} is {rhs.shape}"
     (ragged,) = instruction.attributes.lhs_ragged_dims
-    yield f"dimension {ragged} of {lhs.name} is split into the groups whose sizes are in {sizes.name}"
+    yield f"dimension {ragged} of {lhs.name} is split into groups, whose sizes {sizes.name} holds"
     if ragged in instruction.attributes.lhs_contracting_dims:
-        yield f"it is contracted group by group: dimension 0 is the {dims_of(sizes.shape)[-1]} groups"
+        yield f"it is contracted group by group: dimension 0 counts the {dims_of(sizes.shape)[-1]} groups"
 
 
 @reasons
@@ -444,7 +449,7 @@ def _positions(dim: int, extent: int, window: WindowDimension, result: int, of: 
     text = f"({base}{padding} - {span}) / {window.stride} + 1{rounded} = {result}" if result else "0"
     words = [f"dimension {of}", "padding" * bool(padding), f"a window of {window.size}", f"stride {window.stride}"]
     if not result:
-        words.append("the window is longer than what it slides over")
+        words.append("the window is longer than the padded dimension")
     return row(dim, text, ", ".join(filter(None, words)))
 
 
@@ -458,7 +463,7 @@ def reduce_window(instruction: Instruction) -> Lines:
     attributes = zip(dims_of(operands[0].shape), instruction.attributes.window, strict=True)
     for dim, (extent, window) in enumerate(attributes):
         yield _positions(dim, extent, window, window.places(extent), f"{dim} of {operands[0].name}")
-    yield "each window is folded into one element"
+    yield "each window is reduced to one element"
     yield from _results(len(operands))
 
 
@@ -468,7 +473,7 @@ def batch_norm(instruction: Instruction) -> Lines:
     yield f"the dimensions of {operand.name}, {operand.shape}"
     if instruction.opcode != "batch_norm_inference":
         count = dims_of(operand.shape)[feature]
-        yield f"followed in a tuple by two vectors of {count}: one number for each feature (dimension {feature})"
+        yield f"a tuple that also holds two vectors of {count} elements, one for each feature (dimension {feature})"
 
 
 # ----------------------------------------------------------------------------
@@ -482,9 +487,12 @@ def operands_text(instruction: Instruction) -> str:
 @explains(("all_reduce", "collective_permute", "collective_broadcast"))
 def alike(instruction: Instruction) -> Lines:
     if len(instruction.operands) == 1:
-        yield f"{next(same_as_operand(instruction))}: each member passes such an array and gets one"
+        yield f"{next(same_as_operand(instruction))}: each participant passes such an array and receives one"
     else:
-        yield f"as the operands, {operands_text(instruction)}: each member passes such arrays and gets them"
+        yield (
+            f"the shapes of the operands, {operands_text(instruction)}: each participant passes such arrays and "
+            "receives such arrays"
+        )
 
 
 def _along(instruction: Instruction, dim: int, sign: str, members: int) -> Lines:
@@ -495,7 +503,7 @@ def _along(instruction: Instruction, dim: int, sign: str, members: int) -> Lines
             yield row(each, extent, f"dimension {each} of {operand.name}")
             continue
         size = extent * members if sign == "*" else extent // members
-        why = "one part from each of them" if sign == "*" else "a part for each of them"
+        why = "one part from each participant" if sign == "*" else "a part for each participant"
         group = f"in groups of {members}, {why}"
         yield row(each, f"{extent} {sign} {members} = {size}", f"dimension {each} of {operand.name} {group}")
     if len(instruction.operands) > 1:
@@ -518,15 +526,19 @@ def all_to_all(instruction: Instruction) -> Lines:
     split, joined, count = attributes.split_dimension, attributes.concat_dimension, attributes.split_count
     joined = split if joined is None else joined
     if split is None:
-        yield f"a tuple with an array from each of the {len(instruction.operands)} members of a group"
+        yield f"a tuple with an array from each of the {len(instruction.operands)} participants of a group"
     elif split == joined:
         operand_line = next(same_as_operand(instruction))
-        yield f"{operand_line}: split into {count} along dimension {split}, and joined along it again"
+        yield f"{operand_line}: split into {count} parts along dimension {split}, which are joined along it again"
     else:
         operand = instruction.operands[0]
         for dim, extent in enumerate(dims_of(instruction.shape)):
             sign = {split: "/", joined: "*"}.get(dim)
-            does = "which is split, a part for each member" if dim == split else "along which the parts are joined"
+            does = (
+                "which is split into a part for each participant"
+                if dim == split
+                else "along which the parts are joined"
+            )
             of, before = f"dimension {dim} of {operand.name}", dims_of(operand.shape)[dim]
             yield row(dim, f"{before} {sign} {count} = {extent}", f"{of}, {does}") if sign else row(dim, extent, of)
 
@@ -540,31 +552,35 @@ def ragged_all_to_all(instruction: Instruction) -> Lines:
 @explains(("all_gather_start", "collective_permute_start", "async_start", "async_update", "copy_start"))
 def under_way(instruction: Instruction) -> Lines:
     yield (
-        f"a tuple of what is under way: operands, result and context of {operands_text(instruction)}; "
-        "the done returns the result"
+        f"a tuple with the operands, the result and the context of {operands_text(instruction)}; the done returns "
+        "the result"
     )
 
 
 @explains(("all_reduce_start",))
 def all_reduce_start(instruction: Instruction) -> Lines:
-    yield f"as the all-reduce of {operands_text(instruction)} returns; the done passes it on"
+    yield f"the shape of the all-reduce of {operands_text(instruction)}; the done returns the result"
 
 
 @explains(("all_reduce_done", "all_gather_done", "collective_permute_done", "async_done", "copy_done"))
 def done(instruction: Instruction) -> Lines:
-    yield f"the result of the op that {instruction.operands[0].name} has begun"
+    yield f"the result of the op that {instruction.operands[0].name} started"
 
 
 @explains(("send", "recv"))
 def half(instruction: Instruction) -> Lines:
     is_send = instruction.opcode == "send"
-    what = f"the value {instruction.operands[0].name}" if is_send else "the value, which the attribute shape states"
+    what = (
+        f"the value {instruction.operands[0].name}"
+        if is_send
+        else "the value, whose shape is stated by the attribute shape"
+    )
     yield f"a tuple of {what}, a context (u32[]) and a token, for {instruction.opcode}-done"
 
 
 @explains(("send_done", "outfeed", "after_all"))
 def token(instruction: Instruction) -> Lines:
-    yield "a token: it orders effects, and holds no data"
+    yield "a token, which orders effects and holds no data"
 
 
 @explains(("recv_done",))
@@ -597,13 +613,13 @@ def called(instruction: Instruction) -> Lines:
 @explains(("while",))
 def loop(instruction: Instruction) -> Lines:
     init = instruction.operands[0]
-    yield f"the shape of {init.name}: condition and body take a value of this shape, and the body returns one"
+    yield f"the shape of {init.name}: the condition and the body take a value of this shape, and the body returns one"
 
 
 @reasons
 def conditional(instruction: Instruction) -> Lines:
     names = ", ".join(region.root.name for region in instruction.called)
-    yield f"the result of each branch (roots {names}), which have one shape"
+    yield f"the result of each branch (roots {names}); all branches return the same shape"
 
 
 @reasons
@@ -618,7 +634,10 @@ def scan(instruction: Instruction) -> Lines:
 @reasons
 def rng_bit_generator(instruction: Instruction) -> Lines:
     state = instruction.operands[0]
-    yield f"a tuple of the next state, as {state.name} ({state.shape}), and the bits, which the attribute shape states"
+    yield (
+        f"a tuple of the next state, shaped like {state.name} ({state.shape}), and the bits, whose shape is stated "
+        "by the attribute shape"
+    )
 
 
 # ----------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def attach(see: See) -> None:
     restore, restore_loading = _wrap(see, hook), _wrap_loading(see)
     if restore is None and not hook.register():
         version = getattr(sys.modules.get("jax"), "__version__", "of an unknown version")
-        say_once(f"JAX {version} offers no way to see what it compiles")
+        say_once(f"JAX {version} does not let xbuild see the programs that it compiles")
 
     def detach_all() -> None:
         hook.clear()

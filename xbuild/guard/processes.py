@@ -70,7 +70,10 @@ class Comparison:
             return "all processes compiled the same program"
         parts = join_words(f"{_processes(each)} ({self.names[each[0]]})" for each in self.groups)
         if not self.is_refused:
-            return f"{parts} compiled different programs, but the job cannot hang because of that: {self.verdict}"
+            return (
+                f"{parts} compiled different programs, but the job cannot hang because of the difference: "
+                f"{self.verdict}"
+            )
         return f"{parts} compiled different programs, and the job would hang"
 
 

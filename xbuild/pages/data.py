@@ -136,7 +136,7 @@ MOST_BOXES = 240
 
 
 def drawn(program: Module | ModuleGroup, partitioned: Partitioned | None = None) -> tuple[Picture, str]:
-    """The picture of a program, folded where it is large, and its svg, which has both themes."""
+    """The picture of a program, folded if the program is large, and its SVG text, which has both themes."""
     picture = picture_of(program, View(max_nodes=MOST_BOXES))
     assert isinstance(picture, Picture)
     if partitioned is not None and partitioned.communications:
@@ -231,7 +231,7 @@ def _source(instruction: Instruction, root: Path | None) -> list[str] | None:
 
 
 def with_standing(trace: Trace) -> Trace:
-    """The trace with additional spots for the instructions at which devices stand and which no device has executed."""
+    """The trace with additional spots for instructions at which devices wait and which no device has executed."""
     known = set(trace.spots)
     wanted = dict.fromkeys(spot for spot in _standing(trace).values() if spot not in known)
     return evolve(trace, spots=(*trace.spots, *wanted)) if wanted else trace
@@ -251,11 +251,11 @@ def stopped(trace: Trace) -> dict[str, Any] | None:
 
 
 def reasons(trace: Trace) -> list[list[str]]:
-    """The cause, the fix and a note, each with its label, from the refusing verdict, else from the run."""
+    """The cause, the fix and a note, each with its label, from the refusing verdict, or from the run without one."""
     if not (trace.verdict and trace.verdict["refused"]):
         told = trace.stop or {}
         through = told.get("let_through")
-        check = through and f"let it through, for data decide: {through}"
+        check = through and f"left this to the run, since data decide: {through}"
         pairs = [("cause", told.get("cause")), ("fix", told.get("repair")), ("check", check)]
         return [[name, text] for name, text in pairs if text]
     found = [pair for finding in _findings(trace)[:1] for pair in _of_finding(finding, trace.verdict.get("repair"))]
@@ -367,7 +367,8 @@ def tiled(trace: Trace, found: Partitioned | None) -> Tiled:
         return tables
     if not isinstance(trace.program, Module) or _names(trace.program) != _names(found.module):
         refuse(
-            "invalid_operand", f"the trace belongs to a program other than {found.module.name}, as it was partitioned"
+            "invalid_operand",
+            f"the trace belongs to a different program than {found.module.name} as it was partitioned here",
         )
     origins = None if found.propagated is None else Origins(found.propagated)
     used = {spot.instruction.name for spot in trace.spots}
@@ -391,13 +392,13 @@ def _reason(communication: Communication) -> list[str]:
 
 
 def _causes(origins: Origins, tiling: Tiling) -> Iterator[str]:
-    """A sentence for each dimension that is cut: from which values its axes came."""
+    """A sentence for each sharded dimension, which names the values from which its axes came."""
     causes = origins.found
     if not _is_array(causes, tiling.value):
         return
     stated = causes.sharding(tiling.value)
     if short(stated) != short(tiling.sharding):  # type: ignore[arg-type]
-        yield f"the program has it as {in_line(short(stated))}, and brings it to this sharding for a use"  # type: ignore[arg-type]
+        yield f"the program states {in_line(short(stated))}, and the value is resharded for a use"  # type: ignore[arg-type]
     kind = causes.cause(tiling.value).kind
     if kind in _KINDS:
         yield _KINDS[kind]
@@ -413,7 +414,7 @@ def _causes(origins: Origins, tiling: Tiling) -> Iterator[str]:
 
 _KINDS = {
     "stated": "the program states its sharding",
-    "whole": "no sharding reached it, so that every device has the whole",
+    "whole": "no sharding propagated to this value, so every device holds all of it",
 }
 
 
@@ -445,7 +446,7 @@ class Detail:
 
     def __str__(self) -> str:
         blocks = "range, mean and the means of blocks" if self.cells else "range and mean"
-        return f"arrays of more than {self.whole} element{'s' * (self.whole > 1)} are told by {blocks}"
+        return f"arrays of more than {self.whole} element{'s' * (self.whole > 1)} are summarized by {blocks}"
 
 
 LEVELS = (Detail(256, 16), Detail(96, 8), Detail(32, 4), Detail(8, 2), Detail(1, 0))
@@ -461,7 +462,7 @@ class Fitted:
 
 
 def fitted(trace: Trace, room: int = ROOM) -> Fitted:
-    """All values in the finest detail that fits; where even summaries do not fit, the values of every n-th step."""
+    """All values in the finest detail that fits; if even summaries do not fit, the values of every n-th step."""
     values = dict(trace.values)
     sizes = np.array([*_sizes(values.values())], np.int64).reshape(-1, 2)
     level = next((level for level in LEVELS if _cost(sizes, level) <= room), LEVELS[-1])
@@ -471,9 +472,9 @@ def fitted(trace: Trace, room: int = ROOM) -> Fitted:
         if pool.size * _LETTERS <= room or every > len(trace):
             break
         every *= 2
-    told = [f"to keep it small, {level}"] if level is not LEVELS[0] else []
+    told = [f"to keep the page small, {level}"] if level is not LEVELS[0] else []
     if every > 1:
-        told.append(f"values are of one step in {every}")
+        told.append(f"values are shown for one step in {every}")
     kind, _, letters = pool.columns
     data = {"kinds": pool.kinds, "kind": small_ints(kind), "bytes": in_base64(letters)}
     return Fitted(data, refs, "; ".join(told))
@@ -494,7 +495,7 @@ def _sizes(values: Iterable[Any]) -> Iterator[tuple[int, int]]:
 
 
 def _cost(sizes: Any, level: Detail) -> float:
-    """Estimate of the number of characters that all arrays take."""
+    """The estimated number of characters that all arrays need."""
     if not len(sizes):
         return 0.0
     size, width = sizes[:, 0], sizes[:, 1]

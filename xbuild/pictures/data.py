@@ -137,9 +137,9 @@ def by_instruction(program: Computation | Module | ModuleGroup, data: Mapping[An
         if not isinstance(instruction, Instruction):
             instruction = _named(instruction, known)
         if instruction not in everything:
-            raise ViewError(f"data for {instruction.name!r}: this program has no such instruction")
+            raise ViewError(f"data for {instruction.name!r}: the program has no such instruction")
         if instruction in marks:
-            raise ViewError(f"data for {instruction.name!r} are given twice")
+            raise ViewError(f"data for {instruction.name!r} are given twice; give each instruction one number or text")
         marks[instruction] = BoxData((_checked(instruction.name, value),))
     return marks
 
@@ -160,17 +160,19 @@ def _named(name: Any, known: Mapping[str, Mapping[Instruction, str]]) -> Instruc
         return next(iter(found))
     if found:
         ways = ", ".join(repr(path) for path in [*found.values()][:3])
-        raise ViewError(f"{name!r} is the name of {len(found)} instructions; one is meant, as in {ways}")
+        raise ViewError(
+            f"{name!r} is the name of {len(found)} instructions; name one of them with its computation, as in {ways}"
+        )
     close = difflib.get_close_matches(str(name), [each for each in known if "/" in str(name) or "/" not in each], 3)
     hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-    raise ViewError(f"data for {name!r}: this program has no such instruction{hint}")
+    raise ViewError(f"data for {name!r}: the program has no such instruction{hint}")
 
 
 def _checked(name: str, value: Any) -> Datum:
     value = value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
     if isinstance(value, Real | str) and not isinstance(value, bool):
         return in_line(" ".join(value.splitlines())) if isinstance(value, str) else value  # type: ignore[return-value]
-    raise ViewError(f"data for {name!r}: expected a number or a text, got {value!r}")
+    raise ViewError(f"data for {name!r}: expected a number or text, got {value!r}")
 
 
 def _real(number: int | float) -> float:

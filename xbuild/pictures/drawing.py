@@ -335,7 +335,7 @@ class _Drawing:
             if self._depth < _DEEPEST or not OPS[instruction.opcode].regions:
                 clusters += self._regions(computation, instruction, folding)
             else:
-                box = evolve(box, added=("called computations are not drawn: too deep",))
+                box = evolve(box, added=("called computations are nested too deeply to be drawn",))
             boxes.append(box)
         self._depth -= 1
         return Cluster(self._ids[computation], title, tuple(boxes), tuple(clusters), role, caller, computation.name)

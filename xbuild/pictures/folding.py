@@ -45,7 +45,7 @@ def split_into_pages(picture: Picture, size: int = _PAGE, large: int = LARGE) ->
     words = link_words(picture, cut)
     clusters = tuple(add_words(cluster, words) for cluster in clusters)
     edges = tuple(edge for edge in picture.edges if not _is_cut(edge, pages))
-    note = "large frames are split into pages; a line between pages is a word in its boxes: ← from, → to"
+    note = "large frames are split into pages; a line between pages appears as a word in its boxes: ← from, → to"
     return evolve(picture, clusters=clusters, edges=edges, notes=(*picture.notes, note))
 
 

@@ -293,15 +293,15 @@ def render(dot: str, form: str, seconds: float = SECONDS, engine: str = "nop2") 
     try:
         done = run_bounded(command, dot.encode(), seconds=seconds, most=MOST_PAINTED)
     except TooMuchOutputError:
-        raise DrawingError(f"graphviz gave more than {MOST_PAINTED:,} bytes of {form} and was stopped") from None
+        raise DrawingError(f"graphviz produced more than {MOST_PAINTED:,} bytes of {form} and was stopped") from None
     except subprocess.TimeoutExpired:
         raise DrawingError(
-            f"graphviz took more than {seconds:g} seconds and was stopped; the formats svg, html, mermaid, txt and "
-            "dot do without it, and a longer time can be given (seconds=, --seconds)"
+            f"graphviz took more than {seconds:g} seconds and was stopped; allow more time (seconds=, --seconds), "
+            "or use svg, html, mermaid, txt or dot, which do not need graphviz"
         ) from None
     if done.status or not done.output:
-        said = done.said.decode(errors="replace").strip().splitlines() or ["it said nothing"]
-        raise DrawingError(f"graphviz gave no {form} (exit code {done.status}): {said[-1][:300]}")
+        said = done.said.decode(errors="replace").strip().splitlines() or ["it printed no message"]
+        raise DrawingError(f"graphviz produced no {form} (exit code {done.status}): {said[-1][:300]}")
     return done.output
 
 
@@ -311,6 +311,6 @@ def _command(engine: str, form: str) -> list[str]:
     if importlib.util.find_spec("pygraphviz") is not None:
         return [sys.executable, "-P", str(Path(__file__).with_name("graphviz_child.py")), engine, form]
     raise DrawingError(
-        f"a {form} is painted by graphviz, which is not installed: `pip install 'xbuild-hlo[viz]'` brings it, or put "
-        "its program `dot` on PATH; the formats svg, html, mermaid, txt and dot need neither"
+        f"the format {form} needs graphviz, which is not installed: run `pip install 'xbuild-hlo[viz]'`, or put its "
+        "program `dot` on PATH; the formats svg, html, mermaid, txt and dot do not need graphviz"
     )

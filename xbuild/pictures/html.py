@@ -41,7 +41,7 @@ def html_text(picture: Picture, theme: str = "auto") -> str:
         f"<header><h1>{in_html(picture.name)}</h1>",
         '<input id="search" type="search" placeholder="name, op, shape, file:line  ( / )" aria-label="search">',
         '<span id="count" role="status"></span>',
-        '<button id="fit" type="button" title="fit to the window (f); zoom: + and -, or Ctrl and the wheel">'
+        '<button id="fit" type="button" title="fit to the window (f); zoom with + and -, or with Ctrl and the wheel">'
         'fit</button><button id="original" type="button" title="original size (1)">1:1</button></header>',
         f'<main><div id="stage">{svg_text(picture, theme, layout, [each.picture for each in inside])}</div>'
         '<aside id="side" aria-label="the selected box" hidden></aside></main>',
@@ -123,11 +123,11 @@ def _missing_note(box: Box, unfolds: bool) -> str:
     """The text that states which instructions of a box are not in the page, and the command that shows them."""
     if (not box.holds or unfolds) and not box.stubs:
         return ""
-    what = ", ".join(each.replace("hidden ", "") for each in box.stubs) if box.stubs else "what it stands for"
+    what = ", ".join(each.replace("hidden ", "") for each in box.stubs) if box.stubs else "what the box represents"
     name = first_instruction(box).id
     return (
-        f"not in this page: {what}\nto see it: xbuild viz TARGET --around '{name}' -o near.html\n"
-        "or draw more boxes with --max-nodes"
+        f"not in this page: {what}\nto see the box: xbuild viz TARGET --around '{name}' -o near.html\nor draw more "
+        "boxes with --max-nodes"
     )
 
 

@@ -118,9 +118,9 @@ def words_of_state(kind: str) -> dict[State, str]:
     """The legend text of each state of a stop, for lanes of this kind."""
     return {
         "cycle": {"error": "mismatch", "stopped": "root cause"}.get(kind, "in the cycle"),
-        "asked": "waited for, never reached",
-        "waits": "waits because of it",
-        "later": "ended, or not started" if kind == "stopped" else "comes later",
+        "asked": "waited for, but never reached",
+        "waits": "waits as a result",
+        "later": "ended or not started" if kind == "stopped" else "comes later",
         "open": "is here" if kind == "stopped" else "depends on data",
     }
 
@@ -180,7 +180,7 @@ def _lane(group: Sequence[int]) -> Lane:
     """The lane of a group of devices that are alike."""
     if len(group) == 1:
         return Lane(f"device {group[0]}")
-    return Lane(devices_text(group), f"+{len(group):,} devices alike")
+    return Lane(devices_text(group), f"+{len(group):,} devices like it")
 
 
 # ----------------------------------------------------------------------------
@@ -367,7 +367,7 @@ class _Drawn:
         halt = min((stop.column for stop in self._stops if stop.state not in ("done", "open")), default=None)
         lanes = tuple(evolve(lane, end=self._end(n)) for n, lane in enumerate(self.rows.lanes))
         arrows = (*self._channels(), *self._waits(), *self._moves())
-        later = [f"+{self._later:,} later ones hidden"] if self._later else []
+        later = [f"+{self._later:,} later steps hidden"] if self._later else []
         return lanes, tuple(self._stops), (*self._bars(),), arrows, halt, (*self.notes, *later)
 
     def _end(self, lane: int) -> str:

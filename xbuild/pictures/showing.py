@@ -49,13 +49,13 @@ def picture_of(
         return tile_picture(subject)
     if isinstance(subject, Partitioned):
         if data is not None:
-            raise ViewError("data needs the boxes of one program; pass PARTITIONED.module for those of a device")
+            raise ViewError("data needs the boxes of one program; for the boxes of a device, pass PARTITIONED.module")
         with no_collection(), during("drawing the picture"):
             return view.apply(partition_picture(subject))
     subject = module_in(subject)
     if isinstance(subject, Verdict):
         if data is not None:
-            raise ViewError("data needs the boxes of a program; a verdict has none")
+            raise ViewError("data needs the boxes of a program, but a verdict has no boxes")
         from .lanes import lanes_of
 
         return lanes_of(subject)

@@ -209,7 +209,7 @@ def badge(x: float, y: float, line: Line) -> str:
 def scale_legend(scale: Scale, y: float, *, folded: bool) -> tuple[list[str], float]:
     """The legend of a scale in a row, and its width; `folded` states that some boxes stand for several instructions."""
     after = f"{scale.words[1]}{scale.way}"
-    after += "; what is folded: the sum, in the colour of the highest" if folded else ""
+    after += "; a folded box shows the sum, in the colour of the highest value" if folded else ""
     return [*_parts(scale, y, after)], _start(scale) + STEPS * _SWATCH + 16 + width_of(after, _SIZE)
 
 

@@ -94,17 +94,17 @@ def _remarks(tiling: Tiling) -> Iterator[str]:
     count, devices = math.prod(tiling.tiles), tiling.sharding.mesh.num_devices
     own = f"{count} tile{'s' * (count != 1)} of {tiling.shape.dtype}[{','.join(map(str, tiling.local))}]"
     holders = devices // count
-    each = "a device for each" if holders == 1 else f"all {devices} devices have it"
-    each = each if count in (1, devices) else f"{holders} devices have each"
+    each = "one device holds each" if holders == 1 else f"all {devices} devices hold it"
+    each = each if count in (1, devices) else f"{holders} devices hold each"
     mesh = in_line(" x ".join(f"{axis}={size}" for axis, size in tiling.sharding.mesh.sizes))
-    yield f"mesh {mesh}: {own}, {each}; numbers are those of devices"
+    yield f"mesh {mesh}: {own}, {each}; the numbers are device numbers"
     if tiling.sharding.unreduced:
         axes = in_line(", ".join(axis.name for axis in tiling.sharding.unreduced))
-        yield f"along {axes} the devices have parts of a sum"
+        yield f"along {axes}, the devices hold partial sums"
     if any(
         count * size > extent for count, size, extent in zip(tiling.tiles, tiling.local, tiling.shape.dims, strict=True)
     ):
-        yield "hatched: padding, so that all tiles are of one size"
+        yield "hatched: padding that gives all tiles the same size"
 
 
 def _panels(tiling: Tiling, rows: int, columns: int) -> Iterator[TilePanel]:

@@ -166,7 +166,7 @@ def time_picture(timeline: Timeline) -> TimePicture:
     panels = [whole] if timeline.seconds else []
     if longest is not None and longest.times > 2 and longest.period < timeline.seconds / 4:
         start = min(timeline.recorder.starts[longest.first : longest.last], default=0.0)
-        title = f"one of {longest.times:,} trips that are alike, {duration(longest.period)}"
+        title = f"one of {longest.times:,} equal trips, {duration(longest.period)}"
         panels.append(laid.panel(title, start, start + longest.period))
     left = len(timeline.classes) - len(laid.lanes)
     notes = (f"{left:,} more classes of devices are not drawn",) if left else ()
@@ -214,7 +214,7 @@ class _Laid:
         for each in self.timeline.recorder.repeats:
             left, right = self._extent(each)
             if left >= start and right <= end * (1 + 1e-9) and (right - left) * scale > 60:
-                yield (left - start) * scale, (right - start) * scale, f"{each.times:,} trips alike"
+                yield (left - start) * scale, (right - start) * scale, f"{each.times:,} equal trips"
 
     def _extent(self, repeat: Repeat) -> tuple[float, float]:
         first = min(self.timeline.recorder.starts[repeat.first : repeat.last], default=0.0)
@@ -303,7 +303,7 @@ EXTRA = (
 _HEIGHTS = {"work": 22.0, "links": 10.0, "beside": 8.0, "critical path": 3.0}
 _GAP, _BETWEEN, _AXIS, _LEAST_LANE = 2.0, 14.0, 22.0, 36.0
 _WORDS = {
-    "exposed": "exposed: nothing but communication", "wait": "waits for other devices", "path": "critical path",
+    "exposed": "exposed: only communication", "wait": "waits for other devices", "path": "critical path",
 }  # fmt: skip
 
 
@@ -478,8 +478,8 @@ def memory_svg(memory: Memory, limit: float | None = None, theme: str = "auto") 
 
 def _memory_title(memory: Memory, count: int) -> Iterator[str]:
     order = "a compiler's order" if memory.is_scheduled else "the recorded order"
-    yield text(0, 14, f"memory of a device: at most {short(memory.peak, 'B')} alive at once", 13, "name")
-    said = f"over {count:,} positions of the program, in {order}; callees stand at their first call"
+    yield text(0, 14, f"memory per device: at most {short(memory.peak, 'B')} alive at once", 13, "name")
+    said = f"over {count:,} positions of the program, in {order}; a callee appears at its first call"
     yield text(0, 30, said, 11, "dim")
 
 

@@ -220,7 +220,7 @@ def overview(picture: Picture, most: int, apart: Collection[str] = ()) -> Pictur
     if len(groups) + single > most:
         return None
     found = merge_boxes(shown, {key: boxes for key, boxes in groups.items() if len(boxes) > 1})
-    note = "an overview: each box stands for consecutive instructions; --around NAME shows a part"
+    note = "an overview: each box represents consecutive instructions; --around NAME shows a part in detail"
     return split_into_pages(evolve(_name_stretches(found, groups), notes=(*picture.notes, note)), _PAGE, _PAGE)
 
 
@@ -343,7 +343,7 @@ def _select_paths(picture: Picture, start: Box, end: Box) -> Picture:
     for a, b in ((start, end), (end, start)):
         if found := on_paths(picture, a.id, b.id):
             return select_boxes(picture, found, f"on the paths from {a.name} to {b.name}")
-    raise ViewError(f"there is no path from {start.name} to {end.name}, or back")
+    raise ViewError(f"no path leads from {start.name} to {end.name}, or back")
 
 
 def _fold_by_name(picture: Picture, name: str) -> Picture:
@@ -355,10 +355,10 @@ def _fold_by_name(picture: Picture, name: str) -> Picture:
             return found
     names = [*(each.name for each in _frames(picture)), *{box.scope for box in picture.all_boxes() if box.scope}]
     if name in names:
-        raise ViewError(f"cannot fold {name!r}: no other drawn computation calls it")
+        raise ViewError(f"cannot fold {name!r}: no other computation in the picture calls it")
     close = difflib.get_close_matches(name, names, 1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ViewError(f"cannot fold {name!r}: there is no such computation or scope{hint}")
+    raise ViewError(f"cannot fold {name!r}: the picture has no such computation or scope{hint}")
 
 
 def _frames(picture: Picture) -> Iterator[Cluster]:

@@ -283,7 +283,7 @@ def check_annotation_order(
         _check_equal(others, sharding, "the result of")
         return
     if is_for_users(source) and not annotate_for_users:
-        message = f"a use of {source.operands[0].name} is annotated before its result"
+        message = f"the sharding of a use of {source.operands[0].name} is annotated before the sharding of its result"
         refuse("sharding_conflict", message, "annotate the result first, then each use")
     if is_for_users(source) == annotate_for_users:
         _check_equal([source], sharding, "a use of" if annotate_for_users else "the result of")
@@ -292,7 +292,7 @@ def check_annotation_order(
 def _check_equal(shards: Sequence[Instruction], sharding: Sharding, what: str) -> None:
     for each in shards:
         if sharding_of(each) != sharding.padded(len(each.shape.dims)):  # type: ignore[union-attr]
-            refuse("sharding_conflict", f"{what} {each.operands[0].name} is annotated with two different shardings")
+            refuse("sharding_conflict", f"{what} {each.operands[0].name} has two different sharding annotations")
 
 
 def is_shard(instruction: Instruction) -> bool:
@@ -753,7 +753,7 @@ def recv(
     if place is None:
         refuse(
             "device_index_size",
-            f"recv names no source, which only a group of 2 allows; the group has {mesh.size(axes)} members",
+            f"recv names no source, which is allowed only in a group of 2 devices; this group has {mesh.size(axes)}",
         )
     pairs = tuple((group[place], group[sent.destination]) for group in mesh.groups(axes))
     return _record_transfer(sent.value, mesh, pairs)
@@ -765,7 +765,9 @@ def _take_matching_send(input: Value, mesh: Mesh, axes: tuple[str, ...]) -> _Pen
     key = mesh, axes, shape_of(input)
     match = next((each for each in pending if (each.mesh, each.axes, shape_of(each.value)) == key), None)
     if match is None:
-        message = f"no send of {shape_of(input)} along {', '.join(axes)} of {mesh} precedes this recv"
+        message = (
+            f"no send of {shape_of(input)} along {', '.join(axes)} of {mesh} precedes this recv; record the send first"
+        )
         refuse("missing_send", message)
     pending.remove(match)
     return match

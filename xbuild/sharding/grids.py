@@ -36,7 +36,7 @@ def axes_of(mesh: Mesh, grid_axes: Iterable[int | str], what: str = "grid_axes")
     names = [mesh.axes[each] if isinstance(each, int) else each for each in given]
     twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if twice is not None:
-        refuse("grid_axes_duplicate", f"{what}={given} has duplicate elements: axis {twice} is listed twice")
+        refuse("grid_axes_duplicate", f"{what}={given} lists axis {twice} twice; each axis may be listed once")
     return tuple(names)
 
 

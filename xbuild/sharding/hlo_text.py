@@ -340,7 +340,7 @@ def read_axis(scanner: Scanner, mesh: Mesh) -> Axis:
     part = read_axis_part(scanner)
     name = part.name
     if name not in mesh.axes:
-        scanner.fail("syntax", f"{mesh} has no axis {name!r}", place=place)
+        scanner.fail("syntax", f"{mesh} has no axis {name!r}; its axes are {', '.join(mesh.axes)}", place=place)
     axis = axis_on(mesh, part)
     if axis.pre_size < 1 or axis.size < 1 or mesh.size(name) % axis.end:
         scanner.fail("syntax", f"{axis.end} parts do not divide axis {name!r} of size {mesh.size(name)}", place=place)
@@ -354,7 +354,7 @@ def check_once(sharding: Sharding, scanner: Scanner) -> Sharding:
         twice = next((each for each in used if each.overlaps(axis)), None)
         if twice is not None:
             scanner.fail(
-                "grid_axis_duplicated", f"axis {axis.name!r} is named twice; each part of an axis may be used once"
+                "grid_axis_duplicated", f"axis {axis.name!r} is named twice; use each part of an axis only once"
             )
         used.append(axis)
     for number, axis in enumerate(split := (*sharding.cut_axes, *sharding.unreduced)):
@@ -362,7 +362,8 @@ def check_once(sharding: Sharding, scanner: Scanner) -> Sharding:
         if other is not None:
             parts = " and ".join(f"({each.pre_size}){each.size}" for each in (other, axis))
             scanner.fail(
-                "grid_axis_duplicated", f"axis {axis.name!r} cannot be split into parts that include both {parts}"
+                "grid_axis_duplicated",
+                f"axis {axis.name!r} cannot be split into parts so that both {parts} are among them",
             )
     return sharding
 
@@ -472,7 +473,7 @@ def express_by_axes(stated: Stated, mesh: Mesh | None) -> Sharding | Placement:
         found = stated.on(mesh or common_mesh([stated]))
         if found is None:
             tiles = [*stated.dims, *stated.subgroups]
-            refuse("invalid_attribute", f"axes of {mesh} cannot express a sharding of tiles {tiles}")
+            refuse("invalid_attribute", f"no axes of {mesh} express a sharding with tiles {tiles}")
         return found
     if not isinstance(stated, Placement) or mesh is None or stated.kind in ("maximal", "unknown"):
         return stated
@@ -501,15 +502,16 @@ def _read_unnamed(text: StatedSharding) -> Stated:
     if isinstance(devices, DeviceIota):
         if math.prod(devices.dims) != math.prod(tiles):
             _fail(
-                f"there are {math.prod(tiles)} tiles {[*tiles]} for {math.prod(devices.dims)} devices {[*devices.dims]}"
+                f"the tiles {[*tiles]} number {math.prod(tiles)}, but the devices {[*devices.dims]} number "
+                f"{math.prod(devices.dims)}"
             )
         devices = tuple(devices.ids.tolist())
     kinds = text.subgroups
     count = len(tiles) - len(kinds)
     if count < 0 or math.prod(tiles) != len(devices):
-        _fail(f"there are {math.prod(tiles)} tiles {[*tiles]} for {len(devices)} devices")
+        _fail(f"the tiles {[*tiles]} number {math.prod(tiles)}, but the list has {len(devices)} devices")
     if wrong := {*kinds} & {"maximal", "unknown"}:
-        _fail(f"axes cannot express tiles along {', '.join(sorted(wrong))} dimensions")
+        _fail(f"mesh axes cannot express tiles along dimensions of the kind {', '.join(sorted(wrong))}")
     return TileAssignment(tiles[:count], kinds, tiles[count:], devices)
 
 
@@ -525,6 +527,6 @@ def hlo_text(sharding: AnySharding, rank: int | None = None, group: ShardGroup |
     if isinstance(sharding, tuple):
         return f"{{{', '.join(hlo_text(each) for each in sharding)}}}"
     if isinstance(sharding, Sharding) and (sharding.halo_sizes or sharding.offsets):
-        refuse("invalid_attribute", "HLO text cannot express halo sizes and offsets; the text of the shard dialect can")
+        refuse("invalid_attribute", "HLO text cannot express halo sizes or offsets; use the text of the shard dialect")
     text = str(sharding) if isinstance(sharding, Placement) else named_text(sharding, rank)
     return f"{text[:-1]} {group.kind} {group.number}}}" if group else text

@@ -63,7 +63,10 @@ def _sizes(extent: int, parts: int, offsets: tuple[int, ...] | None, dim: int) -
     if offsets is None:
         return part_sizes(extent, parts)
     if offsets[-1] != extent:
-        message = f"offsets {[*offsets]} of dimension {dim} end at {offsets[-1]}, expected its extent, {extent}"
+        message = (
+            f"offsets {[*offsets]} of dimension {dim} end at {offsets[-1]}; expected the extent of the dimension, "
+            f"{extent}"
+        )
         refuse("dimension_mismatch", message)
     return tuple(high - low for low, high in pairwise(offsets))
 

@@ -245,7 +245,7 @@ def _gather(site: ReshardingContext, state: ReshardingState) -> ReshardingStep:
         start = _count_right_axes(axes, site.target.dims[dim]) if is_padded_alike else 0
         if start < len(axes):
             return site.gather_step(state, dim, start)
-    raise AssertionError(f"no step leads from {state} to {site.target}")
+    raise AssertionError(f"no resharding step leads from {state} to {site.target}")
 
 
 def find_cheapest(

@@ -224,7 +224,7 @@ def reshard(value: Value, plan: ReshardingPlan) -> Value:
     if dims_of(value) != plan.start.local_dims:
         refuse(
             "dimension_mismatch",
-            f"reshard: the value is {value.shape}, but the plan starts from extents {list(plan.start.local_dims)}",
+            f"reshard: the value is {value.shape}, but the plan starts from dimensions {list(plan.start.local_dims)}",
         )
     channels = [getattr(each.attributes, "channel_id", None) or 0 for each in value.builder.recorded]
     recorder = CollectiveRecorder(plan.source.mesh, value.builder, [max(channels, default=0)])

@@ -143,7 +143,9 @@ def _own_mesh(scanner: Scanner, meshes: Mapping[str, AnyMesh]) -> AnyMesh:
         scanner.expected("the name of a mesh, such as @mesh,")
     name = match[1] or match[2]
     if name not in meshes:
-        scanner.fail("syntax", f"there is no mesh @{name}; the meshes are {', '.join(meshes) or 'none'}", place=place)
+        scanner.fail(
+            "syntax", f"the text defines no mesh @{name}; it defines {', '.join(meshes) or 'none'}", place=place
+        )
     return meshes[name]
 
 
@@ -157,7 +159,7 @@ def shardy_text(sharding: Sharding | Placement, mesh: str = "mesh") -> str:
             refuse("invalid_attribute", f"Shardy's text cannot express a {sharding.kind} sharding without a mesh")
         return f"#sdy.sharding<mesh<[], device_ids=[{sharding.device}]>, []>"
     if sharding.manual or sharding.halo_sizes or sharding.offsets:
-        refuse("invalid_attribute", "Shardy's text cannot express manual axes, halo sizes and offsets")
+        refuse("invalid_attribute", "Shardy's text cannot express manual axes, halo sizes or offsets")
     dims = ", ".join(_dim_text(dim, sharding.mesh) for dim in sharding.dims)
     ends = ((kind, getattr(sharding, kind)) for kind in _ENDS)
     rest = "".join(f", {kind}={{{_axes_text(axes, sharding.mesh)}}}" for kind, axes in ends if axes)
@@ -208,7 +210,7 @@ def dialect_text(sharding: Sharding, grid: str = "grid0") -> str:
         if getattr(sharding, kind):
             refuse("invalid_attribute", f"the shard dialect cannot express {kind} axes")
     if any(dim.is_open or dim.priority for dim in sharding.dims):
-        refuse("invalid_attribute", "the shard dialect cannot express open dimensions and priorities")
+        refuse("invalid_attribute", "the shard dialect cannot express open dimensions or priorities")
     given = zip(_LISTS, (sharding.halo_sizes, sharding.offsets), strict=True)
     more = "".join(f" {name} = {[*numbers]}" for name, numbers in given if numbers)
     return f"shard.sharding @{grid} split_axes = {lists}{more} : !shard.sharding"
@@ -276,7 +278,7 @@ def by_spec(mesh: Mesh, spec: P) -> Sharding:
     """
     spec.check(mesh, "spec")
     if spec.reduced:
-        refuse("invalid_attribute", f"{spec} has reduced axes, which only types have, not shardings")
+        refuse("invalid_attribute", f"{spec} has reduced axes, which a type can have but a sharding cannot")
     dims = tuple(DimSharding(tuple(Axis(name, mesh.size(name)) for name in cut)) for cut in spec.cuts)
     unreduced = tuple(Axis(name, mesh.size(name)) for name in mesh.ordered(spec.unreduced))
     return Sharding(mesh, dims, unreduced=unreduced)
@@ -293,9 +295,9 @@ def spec_of(sharding: Sharding) -> P:
     P(None, ('y', 'x'))
     """
     if sharding.manual or sharding.halo_sizes or sharding.offsets or sharding.replicated:
-        refuse("invalid_attribute", "xb.P cannot express manual or replicated axes, halos and offsets")
+        refuse("invalid_attribute", "xb.P cannot express manual or replicated axes, halos or offsets")
     if any(dim.is_open or dim.priority for dim in sharding.dims):
-        refuse("invalid_attribute", "xb.P cannot express open dimensions and priorities")
+        refuse("invalid_attribute", "xb.P cannot express open dimensions or priorities")
     names = [tuple(_axis_name(sharding.mesh, axis) for axis in dim.axes) for dim in sharding.dims]
     entries = [(each if len(each) > 1 else each[0]) if each else None for each in names]
     return P(*entries, unreduced=[_axis_name(sharding.mesh, axis) for axis in sharding.unreduced])

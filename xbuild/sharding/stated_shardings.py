@@ -264,7 +264,7 @@ def _read_short_form(name: str | int, sharding: AnySharding | P, mesh: Mesh | No
     if not isinstance(sharding, P):
         return sharding
     if mesh is None:
-        message = f"annotated: {sharding} for {name!r} names axes, but no mesh says how many devices these have"
+        message = f"annotated: {sharding} for {name!r} names axes, but no mesh defines their sizes"
         refuse(
             "invalid_attribute",
             message,
@@ -389,8 +389,12 @@ def _choose_mesh(module: Module, meshes: list[Mesh]) -> Mesh:
     fitting = [mesh for mesh in (*meshes, finest) if all(each.on(mesh) is not None for each in tiles)]
     if not fitting:
         first, other = meshes[:2]
-        message = f"the shardings of {module.name} are on two meshes, {first} and {other}"
-        refuse("invalid_attribute", f"{message}, and no mesh has the axes of both", "state all shardings on one mesh")
+        message = f"the shardings of {module.name} use two meshes, {first} and {other}"
+        refuse(
+            "invalid_attribute",
+            f"{message}, and no single mesh has the axes of both",
+            "state all shardings on one mesh",
+        )
     return next((mesh for mesh in fitting if all(_uses_whole_axes(each, mesh) for each in tiles)), fitting[0])
 
 
@@ -417,7 +421,7 @@ def _map_axis(axis: Axis, images: Mapping[str, Axes]) -> Axes:
         low, high = max(end, axis.pre_size), min(end * each.size, axis.end)
         if low < high and (high % low or low % end or (end * each.size) % high):
             message = f"axis {axis.name!r} is split into {axis.pre_size} x {axis.size} parts"
-            refuse("invalid_attribute", f"{message}, which parts of axis {each.name!r} cannot express")
+            refuse("invalid_attribute", f"{message}, but parts of axis {each.name!r} cannot express this split")
         if low < high:
             found.append(Axis(each.name, high // low, each.pre_size * low // end))
         end *= each.size
@@ -530,7 +534,7 @@ def on_mesh(instruction: Instruction, sharding: AnySharding, mesh: Mesh) -> AnyS
         message = (
             f"{instruction.name} is on {sharding.mesh}, but the program is on {mesh}; only a collective_permute that "
         )
-        refuse("invalid_attribute", f"{message}the program returns may move a value between them")
+        refuse("invalid_attribute", f"{message}the program returns may move a value between meshes")
     return evolve(sharding, mesh=mesh)
 
 
@@ -577,9 +581,10 @@ def _is_sum(instruction: Instruction) -> bool:
     other = next((word for word in ("max", "min") if text.startswith(word)), "")
     if other and instruction.operands[0].opcode == "parameter":
         message = (
-            f"{instruction.name} takes the {other} of {instruction.operands[0].name}, but a sharding has only sums"
+            f"{instruction.name} takes the {other} of {instruction.operands[0].name}, but a sharding can "
+            "express only sums"
         )
-        refuse("invalid_attribute", message, "use xb.shard.all_reduce, which has every reduction")
+        refuse("invalid_attribute", message, "use xb.shard.all_reduce, which supports every reduction")
     return not other
 
 

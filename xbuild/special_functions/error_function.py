@@ -80,7 +80,7 @@ def erf_inv(x: Value) -> Value:
 
     Shapes: takes floats of any shape and returns the same shape. Floats narrower than f32 are computed in f32 and
     rounded once.
-    Accuracy: 8 ulp for f32 and f64. -1 and 1 give infinities; |x| > 1 gives NaN.
+    Accuracy: 8 ulp for f32 and f64. The result is infinite for -1 and 1, and NaN for |x| > 1.
     Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb

@@ -74,7 +74,7 @@ def _operands(given: tuple[Any, ...]) -> list[Value]:
 
 def _dtype(value: Value) -> PrimitiveType:
     if not isinstance(value.shape, Shape):
-        refuse("not_array", f"operand is {value.shape}, which is no array")
+        refuse("not_array", f"operand is {value.shape}; expected an array")
     return value.shape.dtype
 
 

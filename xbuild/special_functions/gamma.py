@@ -37,8 +37,8 @@ def lgamma(x: Value) -> Value:
     Formula: Stirling's series for x >= 8, the recurrence to 1.5..2.5 for smaller x, and the reflection for x < 0.
     Shapes: takes floats of any shape and returns the same shape. Floats narrower than f32 are computed in f32 and
     rounded once.
-    Accuracy: 8 ulp for f32 and f64 with x > 0, including near the zeros at 1 and 2; 8 ulp of max(1, lgamma(-x)) for x <
-    0. The integers <= 0 and the infinities give inf; NaN stays NaN.
+    Accuracy: 8 ulp for f32 and f64 with x > 0, including near the zeros at 1 and 2. For x < 0, 8 ulp of max(1,
+    lgamma(-x)). The integers <= 0 and the infinities give inf; NaN stays NaN.
     Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb
@@ -84,8 +84,8 @@ def digamma(x: Value) -> Value:
     Formula: an asymptotic series for x >= 10, the recurrence to 1..2 for smaller x, and the reflection for x < 0.
     Shapes: takes floats of any shape and returns the same shape. Floats narrower than f32 are computed in f32 and
     rounded once.
-    Accuracy: 8 ulp for f32 and f64 with x > 0, including near the root; 8 ulp of the largest term of the reflection for
-    x < 0. The integers <= 0, -inf and NaN give NaN.
+    Accuracy: 8 ulp for f32 and f64 with x > 0, including near the root. For x < 0, 8 ulp of the largest term of the
+    reflection. The integers <= 0, -inf and NaN give NaN.
     Raises: not_array or element_type_unsupported.
 
     >>> import xbuild as xb

@@ -22,8 +22,8 @@ def zeta(x: Value, q: Value) -> Value:
     Formula: ten terms and the Euler-Maclaurin formula; for q < 0, the sums of the terms on both sides of zero.
     Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
-    Accuracy: 8 ulp for f32 and f64 with q > 0; 8 ulp of the larger of the two sides for q < 0. x = 1 and the poles q =
-    0, -1, ... give inf. x < 1, q < 0 with a non-integer x, and NaN give NaN.
+    Accuracy: 8 ulp for f32 and f64 with q > 0. For q < 0, 8 ulp of the larger of the two sides. The result is inf for x
+    = 1 and at the poles q = 0, -1, ... It is NaN for x < 1, for q < 0 with a non-integer x, and for NaN.
     Raises: not_array, element_type_unsupported or element_type_mismatch.
 
     >>> import xbuild as xb

@@ -244,7 +244,7 @@ def expression(text: str) -> Callable[[Any], Any]:
     array([2, 3])
     """
     if len(text) > LONGEST:
-        raise ConditionError(f"the condition has {len(text):,} characters; at most {LONGEST:,} are allowed")
+        raise ConditionError(f"the condition has {len(text):,} characters; the limit is {LONGEST:,}")
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -253,7 +253,7 @@ def expression(text: str) -> Callable[[Any], Any]:
 
     def found(value: Any) -> Any:
         if not isinstance(value, np.ndarray | np.generic | Summary):
-            raise ConditionError("the value was not recorded as an array here")
+            raise ConditionError("the value was not recorded as an array")
         try:
             with np.errstate(all="ignore"):
                 return _evaluate(tree.body, array_summary(value) if isinstance(value, Summary) else _read_only(value))
@@ -261,7 +261,7 @@ def expression(text: str) -> Callable[[Any], Any]:
             raise _Undecided(f"{text!r} is undecided: the value is not fully recorded, only {value}") from None
         except (TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError, RecursionError) as error:
             dims = list(value.dims if isinstance(value, Summary) else value.shape)
-            raise ConditionError(f"{text!r} does not apply to a value of extents {dims}: {error}") from None
+            raise ConditionError(f"{text!r} does not apply to a value of dimensions {dims}: {error}") from None
 
     return found
 
@@ -364,7 +364,7 @@ def _index(node: ast.expr, v: Any, is_only: bool = True) -> Any:
 
 def _to_integer(value: Any) -> int:
     if isinstance(value, np.ndarray) or is_summary(value):
-        raise TypeError("an index is a number, a slice, or a condition on v")
+        raise TypeError("an index must be a number, a slice, or a condition on v")
     return operator.index(value)
 
 
@@ -374,12 +374,12 @@ def _check(tree: ast.expr, text: str) -> None:
     for node in ast.walk(tree):
         if not isinstance(node, _ALLOWED):
             raise ConditionError(
-                f"{text!r} cannot be read: {type(node).__name__} is not allowed; v, numbers, {names} are"
+                f"{text!r} cannot be read: {type(node).__name__} is not allowed; use v, numbers, {names}"
             )
         if isinstance(node, ast.Constant) and type(node.value) not in (int, float):
             raise ConditionError(f"{text!r} cannot be read: {node.value!r} is not a number")
         if isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value >= 1 << 64:
-            raise ConditionError(f"{text!r} cannot be read: a number is larger than any value's")
+            raise ConditionError(f"{text!r} cannot be read: a number is larger than any value can be")
         if isinstance(node, ast.Call) and (
             not isinstance(node.func, ast.Name) or node.keywords or len(node.args) != 1 or node.func.id not in _CALLS
         ):
@@ -397,7 +397,7 @@ def _check_places(tree: ast.expr, text: str, names: str) -> None:
     inside = {id(each) for node in ast.walk(tree) if isinstance(node, ast.Tuple) for each in node.elts}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and id(node) not in called and node.id != "v":
-            raise ConditionError(f"{text!r} cannot be read: {node.id!r} is not known; use v for the value, and {names}")
+            raise ConditionError(f"{text!r} cannot be read: unknown name {node.id!r}; use v for the value, and {names}")
         if isinstance(node, ast.Tuple | ast.Slice) and id(node) not in (
             indices if isinstance(node, ast.Tuple) else indices | inside
         ):

@@ -149,7 +149,7 @@ class ShowCommands(CommandBase):
         The default is full at a terminal, and line in a script.
         """
         if line.strip() not in self.views:
-            self.fault(f"unknown view {line.strip()!r}: expected {' or '.join(self.views)}")
+            self.fault(f"unknown view {line.strip()!r}; expected {' or '.join(self.views)}")
             return
         self.view = line.strip()
 
@@ -209,7 +209,7 @@ class ShowCommands(CommandBase):
         count = self.trace.num_devices
         self.console.rows(self._device_row(device, self.place.time) for device in range(min(count, most)))
         if count > most:
-            self.console.say(StyledText(f"   ... and {count - most} more: `devices` lists all", "dim"))
+            self.console.say(StyledText(f"   ... and {count - most} more; `devices` lists all devices", "dim"))
 
     def _device_row(self, device: int, time: int) -> Line:
         state = self.waits.state(device, time)
@@ -238,7 +238,7 @@ class ShowCommands(CommandBase):
         event = self.place.event
         name, text = self.split_name(line)
         if event is None:
-            return "this device has no value yet"
+            return "this device has not computed a value yet"
         if self.is_name(text):
             return self.unknown(text)
         name = name or event.instruction.name
@@ -282,7 +282,7 @@ class ShowCommands(CommandBase):
         elif number is not None and number < len(self.watched):
             del self.watched[number]
         elif number is not None:
-            self.fault(f"there is no watch {number}; there are {len(self.watched)}")
+            self.fault(f"watch {number} does not exist; the number of watches is {len(self.watched)}")
 
     def do_diff(self, line: str) -> None:
         """diff [NAME] A B: compare a value on two devices.
@@ -311,10 +311,10 @@ class ShowCommands(CommandBase):
             return
         difference = apart(*values)
         if difference is None:
-            self.console.say(StyledText("the same", "good"))
+            self.console.say(StyledText("the values are the same", "good"))
             return
         index, gap = difference
-        self.console.say(StyledText(f"they differ{f' at {list(index)}' if index else ''}{_gap(gap)}", "bad"))
+        self.console.say(StyledText(f"the values differ{f' at {list(index)}' if index else ''}{_gap(gap)}", "bad"))
         if index and all(isinstance(value, np.ndarray) for value in values):
             self._show_different_elements(devices, *values)
 
@@ -376,7 +376,9 @@ class TileCommands(ShowCommands):
         elif tiling is None:
             self.fault(f"{name} is not a tile of a global array" if name in self.names else self.unknown(name))
         elif tiling.sharding.unreduced:
-            self.fault(f"{name} is a partial sum of %{tiling.value} on each device; the next collective adds them up")
+            self.fault(
+                f"{name} is a partial sum of %{tiling.value} on each device; the next collective adds the partial sums"
+            )
         else:
             self._show_global_array(name, tiling)
 

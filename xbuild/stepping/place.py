@@ -309,7 +309,7 @@ class CommandBase(cmd.Cmd):
 
     def is_device(self, number: int) -> bool:
         if number >= self.trace.num_devices:
-            self.fault(f"there is no device {number}; the devices are 0..{self.trace.num_devices - 1}")
+            self.fault(f"device {number} does not exist; the devices are 0..{self.trace.num_devices - 1}")
         return number < self.trace.num_devices
 
     def devices(self, words: Sequence[str]) -> tuple[int, int] | None:

@@ -86,7 +86,7 @@ class MoveCommands(CommandBase):
         elif word in kinds and rest:
             kinds[word](rest.strip(), way)
         elif not line:
-            self.fault("expected a place: an instruction, or trip N, step N, device N, start, end")
+            self.fault("expected a place: an instruction, trip N, step N, device N, start or end")
         elif line in self.opcodes or self.is_known(line):
             does = "does not reach" if way > 0 else "has not reached"
             self._search(lambda event: line in (event.instruction.name, spelling(event.instruction.opcode)), way,
@@ -159,7 +159,7 @@ class MoveCommands(CommandBase):
                 undecided.append(event)
             return bool(answer)
 
-        message = f"no value on this device {'after' if way > 0 else 'before'} this place has {line.strip()}"
+        message = f"no value on this device {'after' if way > 0 else 'before'} this place satisfies {line.strip()}"
         if self._search(meets_condition, way, lambda: message + _undecided_text(undecided)) and undecided:
             self.console.prose(StyledText(_undecided_text(undecided).removeprefix("; "), "waits"))
 
@@ -200,7 +200,7 @@ def _undecided_text(events: Sequence[Event]) -> str:
         return ""
     first = f"the first is {events[0].instruction.name} at step {events[0].time}"
     count = f"{len(events):,} values" if len(events) > 1 else "1 value"
-    return f"; undecided for {count} on the way that {'are' if len(events) > 1 else 'is'} not fully recorded: {first}"
+    return f"; undecided for {count} in between that {'are' if len(events) > 1 else 'is'} not fully recorded: {first}"
 
 
 # ----------------------------------------------------------------------------
@@ -216,8 +216,8 @@ GROUPS = {
     "Look": ("where", "program", "list", "devices", "print", "whole", "diff", "watch", "unwatch"),
     "Else": ("view", "help", "quit"),
 }
-_WELCOME = "n: next, b: back, w: where, help: all commands; Tab completes a word, Enter repeats a move"
-_MORE = "`help COMMAND` explains one. NAME is an instruction, such as add.3; devices are numbered from 0."
+_WELCOME = "n: next, b: back, w: where, help: all commands; Tab completes a word, and Enter repeats a move"
+_MORE = "`help COMMAND` explains a command. NAME is an instruction, such as add.3. Devices are numbered from 0."
 _COMPLETED = {
     "to": ("trip", "step", "device", "start", "end"), "back": ("to", "until", "comm"), "view": ShowCommands.views,
     "help": tuple(each for group in GROUPS.values() for each in group),

@@ -49,9 +49,9 @@ def timeline(
     step and beta for each byte of its fastest algorithm. Devices run their instructions in the given or recorded order,
     and wait for each other by the rules of `check`, with this many `send_buffers`. Between a start and its done, a
     device continues. A loop is simulated trip by trip until two trips are equal. `machine` is a Machine, a name such as
-    v5e, or the path of a machine file. Raises TypeError if the argument is not a program, invalid_attribute if the
-    machine is unknown, the kind of the finding if the check refuses the program, and limit_trips if loops are too long
-    to be unrolled.
+    v5e, or the path of a machine file. Raises TypeError if the argument is not a program, and invalid_attribute if the
+    machine is unknown. Raises the kind of the finding if the check refuses the program, and limit_trips if loops are
+    too long to be unrolled.
 
     >>> import xbuild as xb
     >>> square = xb.computation(xb.bf16[4096, 4096])(lambda x: xb.dot(x, x))

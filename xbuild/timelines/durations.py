@@ -142,7 +142,7 @@ def _link(machine: Machine, axes: Sequence[str], groups: Sequence[Sequence[int]]
 
 
 def _most_in_one_node(group: Sequence[int], node: int) -> int:
-    """The most members of a group in one node."""
+    """The most participants of a group in one node."""
     return int(np.unique(np.asarray(group) // node, return_counts=True)[1].max())
 
 

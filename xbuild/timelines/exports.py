@@ -102,7 +102,7 @@ class NodeWriter:
         number = len(self.found)
         if number > MOST_NODES:
             refuse("limit_trips", f"timeline: a device performs more than {MOST_NODES:,} actions",
-                   "loops are written out in this format: fewer trips, or --trace FILE")  # fmt: skip
+                   "this format writes out every trip of a loop: reduce the trips, or use --trace FILE")  # fmt: skip
         self.found.append(TimelineNode(number, kind, name, (*sorted(self._front),), **facts))  # type: ignore[arg-type]
         return number
 
@@ -175,8 +175,11 @@ def all_nodes(timeline: Timeline) -> Iterable[tuple[int, list[TimelineNode]]]:
         nodes = NodeWriter(timeline, device, tags).nodes()
         count += len(nodes)
         if count > MOST_NODES:
-            refuse("limit_trips", f"timeline: all devices perform more than {MOST_NODES:,} actions",
-                   "loops are written out in this format: fewer devices or trips, or --trace FILE")  # fmt: skip
+            refuse(
+                "limit_trips",
+                f"timeline: all devices perform more than {MOST_NODES:,} actions",
+                "this format writes out every trip of a loop: reduce the devices or trips, or use --trace FILE",
+            )
         yield device, nodes
 
 
@@ -335,8 +338,11 @@ def goal_lines(timeline: Timeline) -> Iterator[str]:
         for line in _RankWriter(device, ranks).lines(nodes):
             count += 1
             if count > MOST_LINES:
-                refuse("limit_trips", f"timeline: a GOAL schedule of more than {MOST_LINES:,} lines",
-                       "a ring of n devices has 2(n-1) messages; fewer devices or trips, or --chakra")  # fmt: skip
+                refuse(
+                    "limit_trips",
+                    f"timeline: the GOAL schedule would have more than {MOST_LINES:,} lines",
+                    "a ring of n devices has 2(n-1) messages; reduce the devices or trips, or use --chakra",
+                )
             yield line
         yield "}"
 

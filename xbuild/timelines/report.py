@@ -95,7 +95,7 @@ def list_changes(timeline: Timeline) -> list[TimelineChange]:
         return []
     found = [TimelineChange(what, timeline.again(machine).seconds) for what, machine in _better_machines(timeline)]
     if timeline.exposed:
-        found.append(TimelineChange("all communication hidden behind work (at best)", timeline.lower_bound))
+        found.append(TimelineChange("all communication hidden behind work (best case)", timeline.lower_bound))
     helping = (each for each in found if each.seconds < timeline.seconds * (1 - _LEAST_GAIN))
     return sorted(helping, key=lambda each: each.seconds)
 
@@ -103,7 +103,7 @@ def list_changes(timeline: Timeline) -> list[TimelineChange]:
 def _better_machines(timeline: Timeline) -> Iterator[tuple[str, Machine]]:
     machine = timeline.machine
     faster = {name: 2 * peak for name, peak in machine.flops.items()}
-    yield "peak FLOPs twice as high", evolve(machine, flops=faster)
+    yield "peak FLOP/s twice as high", evolve(machine, flops=faster)
     yield "memory twice as fast", evolve(machine, memory_bandwidth=2 * machine.memory_bandwidth)
     if timeline.num_devices > 1:
         links = {axis: _double_bandwidth(link) for axis, link in machine.links.items()}
@@ -157,7 +157,7 @@ def _totals(timeline: Timeline) -> Iterator[str]:
     yield f"  devices      {count:,}{mesh if count > 1 else ''}"
     parts = {"busy": timeline.busy, "exposed": timeline.exposed, "bubble": timeline.bubble}
     meanings = {
-        "busy": "work, the average of all devices",
+        "busy": "work, averaged over all devices",
         "exposed": "communication during which a device does nothing else",
         "bubble": "waiting for other devices, or already finished",
     }
@@ -185,7 +185,7 @@ def _memory(timeline: Timeline) -> Iterator[str]:
         yield f"  alive there  {largest}{f' and {more:,} more' if more > 0 else ''}"
 
 
-_LEAST_SHARE = "the busiest device's work, or its busiest links, whatever overlaps"
+_LEAST_SHARE = "the larger of the busiest device's work and its busiest links, with any overlap"
 
 
 def _percentage(some: float, whole: float) -> str:

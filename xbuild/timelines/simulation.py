@@ -389,7 +389,10 @@ def _count_trip(simulation: Simulation, loop: TapeEntry) -> None:
     simulation.trips += 1
     if simulation.trips > MOST_TRIPS:
         name = loop.instruction.name
-        message = f"timeline: {name} is nested in so many loops that more than {MOST_TRIPS:,} trips differ"
+        message = (
+            f"timeline: {name} is nested in so many loops that more than {MOST_TRIPS:,} trips would have to be "
+            "simulated"
+        )
         refuse("limit_trips", message, "nest loops less deeply")
 
 

@@ -110,8 +110,11 @@ class TapeWriter:
     def _count(self, more: int) -> None:
         self.size += more
         if self.size > self.most:
-            refuse("limit_trips", f"timeline: communicating loops unroll to more than {self.most:,} steps on a device",
-                   "fewer trips show the same steady state")  # fmt: skip
+            refuse(
+                "limit_trips",
+                f"timeline: loops that communicate unroll to more than {self.most:,} steps on a device",
+                "reduce the trip counts; fewer trips show the same steady state",
+            )
 
     def _entries(self, instruction: Instruction, path: Path) -> Iterator[TapeEntry]:
         if communicates_itself(instruction):

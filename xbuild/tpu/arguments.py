@@ -77,7 +77,7 @@ def read_extents(what: str, given: Any) -> tuple[int, ...]:
     """Read an argument as the extents of a shape; raise invalid_attribute for other types or negative extents."""
     sizes = tuple(read_integers(what, given))
     if any(size < 0 for size in sizes):
-        refuse("invalid_attribute", f"{what} is {list(sizes)}; expected extents of 0 or more")
+        refuse("invalid_attribute", f"{what} is {list(sizes)}; expected extents of at least 0")
     return sizes
 
 
@@ -89,7 +89,7 @@ def read_element_type(what: str, given: Any) -> PrimitiveType:
         refuse(
             "invalid_attribute",
             f"{what}: expected an element type, got {given!r}",
-            "xb.f32 and np.float32 are element types",
+            "pass an element type such as xb.f32 or np.float32",
             error=TpuTypeError,
         )
 

@@ -146,7 +146,7 @@ def cross_replica_concat(x: Any, name: str | None = None) -> Value:
     if isinstance(shape, Shape) and shape.rank == 0:
         refuse(
             "rank_too_small",
-            f"cross_replica_concat: {shape} has no dimension 0 to concatenate along",
+            f"cross_replica_concat: {shape} is a scalar and has no dimension 0 to concatenate along",
             "xb.reshape(x, [1])",
         )
     if not isinstance(shape, Shape):  # the sum refuses anything but an array

@@ -81,7 +81,7 @@ def require_tracing(what: str) -> Tracing:
     if current_tracing is None:
         refuse(
             "no_builder",
-            f"{what} must be inside a computation that xb.tpu traces, but none is being traced",
+            f"{what} must be called inside a computation that xb.tpu traces, but no computation is being traced",
             "call it inside the function that you pass to xb.tpu.replicate, shard or rewrite",
         )
     return current_tracing
@@ -132,13 +132,16 @@ def device(name: str) -> AbstractContextManager[None]:
     """
     number = name.lstrip("/").removeprefix(_CORE) if isinstance(name, str) else ""
     if not number.isdecimal():
-        refuse("invalid_attribute", f"device {name!r} is not a core of a replica", "xb.tpu.core(0) names the first")
+        refuse(
+            "invalid_attribute", f"device {name!r} is not a core of this replica", "xb.tpu.core(0) names the first core"
+        )
     cores = current_tracing.num_partitions if (current_tracing := _current.get()) else 1
     if int(number) >= cores:
         refuse(
             "invalid_attribute",
-            f"device {name!r}: each replica has {cores} core{'s' * (cores != 1)}, numbered from 0",
-            "device_assignment=xb.tpu.device_assignment(topology, computation_shape=...) gives replicas more cores",
+            f"device {name!r} does not exist: each replica has {cores} core{'s' * (cores != 1)}, numbered from 0",
+            "for more cores per replica, pass device_assignment=xb.tpu.device_assignment(topology, "
+            "computation_shape=...)",
         )
     return _place_on(name, number)
 

@@ -87,7 +87,7 @@ class InfeedQueue:
             if str(dtype) not in INFEED_TYPES:
                 refuse(
                     "element_type_unsupported",
-                    f"InfeedQueue: element {number} is {dtype}; an infeed takes {', '.join(INFEED_TYPES)}",
+                    f"InfeedQueue: element {number} is {dtype}; expected one of {', '.join(INFEED_TYPES)}",
                     error=TpuTypeError,
                 )
 
@@ -108,7 +108,7 @@ class InfeedQueue:
         ):
             refuse(
                 "attribute_length_mismatch",
-                f"InfeedQueue: {what} is {given!r}, but must be a list of length {self.number_of_tuple_elements}",
+                f"InfeedQueue: {what} is {given!r}; expected a list of length {self.number_of_tuple_elements}",
             )
 
     def set_number_of_shards(self, number_of_shards: int) -> None:
@@ -118,13 +118,16 @@ class InfeedQueue:
         are not set, or if items have already been split into a different number of parts.
         """
         if self.tuple_types is None or self.tuple_shapes is None:
-            refuse("invalid_attribute", "InfeedQueue: set tuple_types and tuple_shapes before the queue is used")
+            refuse(
+                "invalid_attribute", "InfeedQueue: set tuple_types and tuple_shapes before the first use of the queue"
+            )
         if number_of_shards == self.number_of_shards:
             return
         if any(self._parts):
             refuse(
                 "invalid_attribute",
-                f"InfeedQueue: items are split over {self.number_of_shards} replicas, but {number_of_shards} read them",
+                f"InfeedQueue: items are split over {self.number_of_shards} replicas, but {number_of_shards} "
+                "replicas read them",
             )
         for shape, dim in zip(self.tuple_shapes, self._dimensions(), strict=True):
             _check_split(shape, dim, number_of_shards)
@@ -167,7 +170,7 @@ class InfeedQueue:
         if len(item) != self.number_of_tuple_elements:
             refuse(
                 "attribute_length_mismatch",
-                f"InfeedQueue: an item has {self.number_of_tuple_elements} elements, got {len(item)}",
+                f"InfeedQueue: expected an item of {self.number_of_tuple_elements} elements, got {len(item)}",
             )
         pairs = zip(item, self.tuple_shapes, self.tuple_types, strict=True)
         return tuple(_read_element(number, *each) for number, each in enumerate(pairs))
@@ -225,7 +228,7 @@ def _check_split(shape: tuple[int, ...], dim: int, shards: int) -> None:
         refuse(
             "dimension_out_of_range",
             f"InfeedQueue: shape {list(shape)} has no dimension {dim} to split along",
-            "shard_dimensions=[...] takes one dimension for each element",
+            "pass shard_dimensions=[...] with one dimension for each element",
         )
     if shape[dim] % shards:
         refuse(
@@ -243,7 +246,7 @@ def _read_element(number: int, given: Any, shape: tuple[int, ...], dtype: Primit
         refuse(
             "element_type_mismatch",
             f"InfeedQueue: element {number} is {array.dtype}, but the queue takes {dtype}",
-            f".astype(xb.{dtype}.dtype) converts",
+            f".astype(xb.{dtype}.dtype) converts the array",
         )
     if array.shape != shape:
         refuse(
@@ -282,7 +285,7 @@ class OutfeedQueue:
         """The next item of one replica; raises infeed_starved if it has no item in the queue."""
         number = next((n for n, (who, _) in enumerate(self._items) if who == replica), None)
         if number is None:
-            refuse("infeed_starved", f"the outfeed holds {len(self)} items, but none from replica {replica}")
+            refuse("infeed_starved", f"the outfeed holds {len(self)} items, but no item from replica {replica}")
         _, item = self._items[number]
         del self._items[number]
         return item

@@ -150,15 +150,15 @@ def _find_padding(number: int, column: Sequence[Any], maximum: Maximum | None, s
         other = next(n for n, rank in enumerate(ranks) if rank != ranks[0])
         refuse(
             "shape_mismatch",
-            f"input {number} has {ranks[0]} dimensions on replica 0 and {ranks[other]} on replica {other}; "
-            "only extents can be padded",
+            f"input {number} has {ranks[0]} dimensions on replica 0, but {ranks[other]} on replica {other}; padding "
+            "changes extents, not the number of dimensions",
         )
     if maximum and len(maximum) != ranks[0]:
         refuse(
             "rank_mismatch",
             f"the maximum shape {list(maximum)} of input {number} has {len(maximum)} extents, but the input has "
             f"{ranks[0]} dimensions",
-            f"{[None] * ranks[0]} sets no maximum for any of them",
+            f"{[None] * ranks[0]} sets no maximum for any extent",
         )
     real = [as_array(leaf).shape for leaf in column]
     return {
@@ -175,7 +175,7 @@ def _padded_size(number: int, dim: int, sizes: Sequence[int], maximum: int | Non
             "maximum_too_small",
             f"the maximum shape of input {number} has {maximum} for dimension {dim}, but replica "
             f"{sizes.index(largest)} has {largest} elements",
-            f"set it to {largest} or more; None lets the policy choose",
+            f"set the maximum to {largest} or more, or pass None to let the policy choose",
         )
     size = max(largest if maximum is None else maximum, SMALLEST)
     return 1 << (size - 1).bit_length() if maximum is None and spec is PaddingSpec.POWER_OF_TWO else size
@@ -298,21 +298,21 @@ def _check_rows(inputs: Any) -> list[Any]:
         refuse(
             "invalid_operand",
             f"tpu.replicate() inputs must be a list of lists/tuples, received {type(inputs)}",
-            "a list with a list of arguments for each replica: [[x0, y0], [x1, y1]]",
+            "pass a list of arguments for each replica: [[x0, y0], [x1, y1]]",
             error=TpuTypeError,
         )
     if any(not isinstance(row, list | tuple) for row in inputs):
         refuse(
             "invalid_operand",
             f"tpu.replicate() inputs must be a list of lists/tuples, received types: {[type(row) for row in inputs]}",
-            "a list with a list of arguments for each replica: [[x0, y0], [x1, y1]]",
+            "pass a list of arguments for each replica: [[x0, y0], [x1, y1]]",
             error=TpuTypeError,
         )
     if not inputs:
         refuse(
             "no_replicas",
-            "tpu.replicate() inputs is an empty list, but must have one entry for each replica",
-            "inputs=None or [[]] is one replica without inputs, [[]] * 4 is four",
+            "tpu.replicate() inputs is an empty list; expected one entry for each replica",
+            "for one replica without inputs, pass inputs=None or [[]]; for four, pass [[]] * 4",
         )
     return inputs
 
@@ -325,7 +325,7 @@ def _check_one_form(rows: Sequence[Any]) -> Any:
                 "structure_mismatch",
                 "The two structures don't have the same nested structure. "
                 f"Inputs of replica 0: {_describe(rows[0])}; of replica {replica}: {_describe(row)}",
-                "every replica runs the same computation, so the inputs need the same structure",
+                "every replica runs the same computation, so all replicas need inputs of the same structure",
             )
     return first
 
@@ -349,7 +349,7 @@ def _check_one_type(types: Sequence[Sequence[str]]) -> None:
                 "element_type_mismatch",
                 f"Replicas must have matching input types. Replica 0 had input types [{', '.join(types[0])}], "
                 f"replica {replica} had input types [{', '.join(row)}]",
-                "a Python int is int32, a float is float32; np.float32(1) is always float32",
+                "a Python int becomes int32 and a Python float becomes float32; np.float32(1) is always float32",
             )
 
 
@@ -389,7 +389,7 @@ def _check_maxima(maximum_shapes: Any, count: int, queue: InfeedQueue | None) ->
         refuse(
             "invalid_attribute",
             "Dynamic input shapes are not supported with infeed queues",
-            "drop maximum_shapes or infeed_queue: all items of a queue have the same shape",
+            "omit maximum_shapes or infeed_queue: all items of a queue have the same shape",
         )
     num_shapes = len(flatten_maxima(maximum_shapes))
     if num_shapes != count:
@@ -397,7 +397,7 @@ def _check_maxima(maximum_shapes: Any, count: int, queue: InfeedQueue | None) ->
             "structure_mismatch",
             "The two structures don't have the same nested structure. "
             f"maximum_shapes has {num_shapes} shapes, but each replica has {count} inputs",
-            "pass one shape for each input; None for an input or extent without a maximum",
+            "pass one shape for each input; use None for an input or an extent without a maximum",
         )
 
 
@@ -408,8 +408,8 @@ def _check_one_shape(shapes: Sequence[Sequence[Shape]]) -> None:
         number, a, b = next((n, a, b) for n, (a, b) in enumerate(zip(shapes[0], row, strict=True)) if a != b)
         refuse(
             "shape_mismatch",
-            f"input {number} is {a} on replica 0 and {b} on replica {replica}: {_describe_difference(a, b)}",
-            "maximum_shapes=... pads inputs to the same extents and passes the true sizes along",
+            f"input {number} is {a} on replica 0, but {b} on replica {replica}: {_describe_difference(a, b)}",
+            "pass maximum_shapes=... to pad the inputs to equal extents; their true sizes are passed along",
         )
 
 

@@ -76,7 +76,7 @@ class Optimizer(ABC):
             refuse(
                 "invalid_attribute",
                 f"No gradients provided for any variable: {names}.",
-                "the loss must depend on one of them",
+                "the loss must depend on at least one of these variables",
             )
         for gradient, variable in present:
             _check_gradient(gradient, variable)
@@ -137,7 +137,7 @@ def _check_gradient(gradient: Any, variable: Any) -> None:
         refuse(
             "shape_mismatch",
             f"apply_gradients: {variable.name} is {variable.shape}, but its gradient %{gradient.name} is {shape}",
-            "a gradient must have the shape of its variable",
+            "pass a gradient that has the shape of its variable",
         )
 
 
@@ -157,7 +157,7 @@ def _compute_gradients(tracing: Tracing, loss: Any, variables: Sequence[Variable
         refuse(
             "invalid_operand",
             f"the loss {loss!r} is not a value of the computation being traced",
-            "compute it from the arguments and variables of the function",
+            "compute the loss from the arguments and variables of the function",
         )
     shape = loss.shape
     if not isinstance(shape, Shape) or shape.rank:
@@ -172,7 +172,7 @@ def _compute_gradients(tracing: Tracing, loss: Any, variables: Sequence[Variable
             refuse(
                 "invalid_attribute",
                 f"{variable.name} is assigned before its gradient is computed",
-                "compute the gradients first, then assign",
+                "compute the gradients first, then assign the variable",
             )
         parameters[tracing.numbers[variable]] = variable
     if not parameters:
@@ -406,7 +406,7 @@ class CrossShardOptimizer(Optimizer):
             refuse(
                 "rank_mismatch",
                 f"Argument `group_assignment` must be a list of lists. Received: {groups!r}",
-                f"write one group as [{groups!r}]",
+                f"write a single group as [{groups!r}]",
             )
         what = "Argument `group_assignment`"
         ids = [

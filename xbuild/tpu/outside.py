@@ -40,8 +40,8 @@ def outside_compilation(computation: Callable[..., Any], *args: Any, result_shap
     if is_on_host():
         refuse(
             "nested_replicate",
-            "Cannot nest outside_compilation clusters: the host function of one uses another",
-            "call the inner function itself: the outer one already runs on the host",
+            "Cannot nest outside_compilation clusters: a host function calls outside_compilation itself",
+            "call the inner function directly: the outer function already runs on the host",
             error=TpuNestingError,
         )
     check_callable("outside_compilation: the host function", computation)
@@ -94,7 +94,7 @@ def _read_shape(leaf: Any) -> AnyShape:
     if not is_shape(leaf) and not isinstance(leaf, np.ndarray | np.generic):
         refuse(
             "invalid_operand",
-            f"outside_compilation: result_shapes has {leaf!r}",
+            f"outside_compilation: result_shapes has {leaf!r}; expected shapes",
             "pass a shape such as xb.f32[2,3]",
         )
     shape: Shape = shape_of(leaf)
@@ -128,7 +128,7 @@ def _call_host(label: str, computation: Callable[..., Any], args: Any, kwargs: A
         raise TpuError(
             "foreign_value",
             f"the host function {label!r} uses a value or a variable that is not among its arguments "
-            f"({error.message}); outside_compilation({label}, value) passes its array [foreign_value]",
+            f"({error.message}); pass it as an argument: outside_compilation({label}, value) [foreign_value]",
         ) from error
 
 

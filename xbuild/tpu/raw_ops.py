@@ -40,13 +40,14 @@ def read_matrix(given: Any, what: str = "group_assignment") -> np.ndarray[Any, A
     except ValueError:
         refuse(
             "ragged_groups",
-            f"{what} is a tensor, so all rows need the same length; {given!r} has rows of {_describe_lengths(given)}",
-            "for groups of different sizes use xb.all_reduce(x, xb.add, replica_groups=[[0, 1], [2]])",
+            f"{what} is a tensor, so all rows must have the same length; {given!r} has rows of "
+            f"{_describe_lengths(given)}",
+            "for groups of different sizes, use xb.all_reduce(x, xb.add, replica_groups=[[0, 1], [2]])",
         )
     if ids.size and ids.dtype.kind not in "iu":
         refuse("element_type_mismatch", f"{what} holds replica ids (int32), but {given!r} is {ids.dtype}")
     if ids.size and (ids.min() < LIMITS.min or ids.max() > LIMITS.max):
-        refuse("element_type_mismatch", f"{what} holds int32, but {given!r} does not fit")
+        refuse("element_type_mismatch", f"{what} holds int32 numbers, but {given!r} does not fit in int32")
     return ids.astype(np.int32)
 
 
@@ -72,7 +73,7 @@ def check_rank(ids: np.ndarray[Any, Any]) -> None:
         refuse(
             "rank_mismatch",
             f"group_assignment must have rank 2, [num_groups, num_replicas_per_group], but has shape {list(ids.shape)}",
-            f"write one group as [{ids.tolist()}]" if ids.ndim == 1 else "pass a list of lists of ids",
+            f"write a single group as [{ids.tolist()}]" if ids.ndim == 1 else "pass a list of lists of ids",
         )
 
 
@@ -95,8 +96,8 @@ def check_ids(ids: Sequence[int], num_replicas: int | None, shown: str, what: st
     if twice:
         refuse(
             "duplicate_replica",
-            f"{what} {shown} has replica {twice[0]} {_how_often(Counter(ids)[twice[0]])}",
-            "each replica belongs to one group",
+            f"{what} {shown} lists replica {twice[0]} {_how_often(Counter(ids)[twice[0]])}",
+            "list each replica in only one group",
         )
     outside = [i for i in ids if i < 0 or (num_replicas is not None and i >= num_replicas)]
     if outside:
@@ -107,7 +108,7 @@ def check_ids(ids: Sequence[int], num_replicas: int | None, shown: str, what: st
         refuse(
             "missing_replica",
             f"{what} {shown} has no group for replica{_list_ids(missing)} of the {num_replicas} replicas",
-            "a replica in a group of its own keeps its value",
+            "put a replica in a group of its own if it should keep its value",
         )
 
 
@@ -128,7 +129,7 @@ def read_pairs(ids: np.ndarray[Any, Any], num_replicas: int | None) -> tuple[tup
         refuse(
             "bad_pairs",
             f"source_target_pairs must have shape [num_pairs, 2], but has {list(ids.shape)}: {ids.tolist()}",
-            "each row is the sending replica and the receiving one: [[0, 1], [1, 0]]",
+            "each row holds the sending and the receiving replica: [[0, 1], [1, 0]]",
         )
     pairs = tuple((int(source), int(target)) for source, target in ids)
     _check_once([source for source, _ in pairs], "source", ids, num_replicas)
@@ -142,8 +143,8 @@ def _check_once(ids: Iterable[int], role: str, matrix: np.ndarray[Any, Any], num
     if twice:
         refuse(
             f"duplicate_{role}",
-            f"source_target_pairs {matrix.tolist()} have replica {twice[0]} as {role} {_how_often(counts[twice[0]])}; "
-            f"each replica is at most once a {role}",
+            f"source_target_pairs {matrix.tolist()} name replica {twice[0]} as {role} "
+            f"{_how_often(counts[twice[0]])}; name each replica as {role} at most once",
             *(["xb.all_gather sends one value to several replicas"] if role == "source" else []),
         )
     outside = [i for i in counts if i < 0 or (num_replicas is not None and i >= num_replicas)]
@@ -255,7 +256,7 @@ def all_to_all(
         refuse(
             "non_positive",
             f"AllToAll: split_count {split_count} must at least be one.",
-            "split_count is the number of replicas of a group",
+            "set split_count to the number of replicas in a group",
         )
     check_rank(ids)
     if ids.shape[1] != split_count:
@@ -263,7 +264,7 @@ def all_to_all(
             "split_count_mismatch",
             f"AllToAll: split_count {split_count} must equal the size of the second dimension of group_assignment "
             f"{ids.shape[1]}",
-            f"split_count={ids.shape[1]} is one piece for each replica of a group",
+            f"pass split_count={ids.shape[1]}, one piece for each replica of a group",
         )
     for role, dimension in (("concat", concat_dimension), ("split", split_dimension)):
         _check_dimension(role, dimension, shape.rank)
@@ -280,7 +281,8 @@ def all_to_all(
         refuse(
             "divisibility",
             f"AllToAll: dimension {split_dimension} of {shape} is split into {split_count} pieces, but "
-            f"{shape.dims[split_dimension]} is not divisible (TensorFlow's builder accepts this, XLA refuses it)",
+            f"{shape.dims[split_dimension]} is not divisible by {split_count} (TensorFlow's builder accepts this, "
+            "but XLA refuses it)",
         )
     return derived.all_to_all(value, split_dimension, concat_dimension, split_count, groups, name=name)
 

@@ -48,7 +48,7 @@ def _shard(
         refuse(
             "non_positive",
             f"num_shards must be a positive integer. Received {num_shards}",
-            "num_shards=1 runs the computation on the entire inputs",
+            "pass num_shards=1 to run the computation on the entire inputs",
         )
     _check_list(inputs)
     count = 0 if inputs is None else len(inputs)
@@ -107,7 +107,7 @@ def _check_list(inputs: Any) -> None:
         refuse(
             "invalid_operand",
             f"tpu.shard()'s inputs must be a list of Tensors or None. Received {type(inputs)}",
-            "pass a list of entire arrays, which shard splits: [x, y]",
+            "pass a list of unsplit arrays, which shard splits: [x, y]",
             error=TpuTypeError,
         )
 
@@ -145,7 +145,7 @@ def _read_flags(given: bool | Sequence[bool], count: int) -> list[bool]:
 def _split_inputs(inputs: Any, axes: list[int], num_shards: int) -> list[list[Any]]:
     _check_list(inputs)
     if inputs is not None and len(inputs) != len(axes):
-        refuse("argument_mismatch", f"the program was built for {len(axes)} inputs, got {len(inputs)}")
+        refuse("argument_mismatch", f"the program was built for {len(axes)} inputs, but got {len(inputs)}")
     columns = [
         _split_input(n, array, axis, num_shards) for n, (array, axis) in enumerate(zip(inputs or [], axes, strict=True))
     ]
@@ -162,7 +162,7 @@ def _split_input(number: int, given: Any, axis: int, num_shards: int) -> Sequenc
             f"input {number} is {shape}, which has no axis {axis} (its entry of input_shard_axes) to split along",
             f"its axes are 0..{shape.rank - 1}"
             if shape.rank
-            else "let the function close over arrays that are not split; every shard then has all of them",
+            else "let the function close over arrays that should not be split; every shard then has the entire arrays",
         )
     size = shape.dims[axis]
     if size % num_shards:
@@ -170,7 +170,8 @@ def _split_input(number: int, given: Any, axis: int, num_shards: int) -> Sequenc
             "divisibility",
             f"Dimension size must be evenly divisible by {num_shards} but is {size} "
             f"(dimension {axis} of input {number}, {shape})",
-            "choose a different dimension with input_shard_axes, or close over the array: every shard has all of it",
+            "choose a different dimension with input_shard_axes, or let the function close over the array; "
+            "every shard then has the entire array",
         )
     if is_shape(given):
         dims = [*shape.dims]
@@ -201,8 +202,8 @@ def _join_output(number: int, parts: Sequence[Any], axis: int, from_all: bool) -
     if not -first.ndim <= axis < first.ndim:
         refuse(
             "dimension_out_of_range",
-            f"output {number} has shape {list(first.shape)} on each shard, without an axis {axis} "
-            "(its entry of output_shard_axes)",
+            f"output {number} has shape {list(first.shape)} on each shard, which has no axis {axis} (its entry of "
+            "output_shard_axes)",
             f"its axes are 0..{first.ndim - 1}",
         )
     return np.concatenate(parts, axis)

@@ -110,7 +110,7 @@ class DeviceAssignment:
         places = [tuple(place) for place in cores.reshape(-1, len(mesh)).tolist()]
         for place in places:
             if any(not 0 <= at < size for at, size in zip(place, mesh, strict=True)):
-                refuse("invalid_attribute", f"core {place} is not in the mesh {list(mesh)}")
+                refuse("invalid_attribute", f"core {place} is outside the mesh {list(mesh)}")
         if len(set(places)) < len(places):
             twice = next(place for place in places if places.count(place) > 1)
             refuse("invalid_attribute", f"core {twice} is assigned twice")
@@ -332,19 +332,21 @@ def assign_devices(num_replicas: int, given: Any) -> DeviceAssignment | None:
         if running is not None and num_replicas not in (1, running.topology.num_cores):
             refuse(
                 "replica_out_of_range",
-                f"{num_replicas} replicas on a system of {running.topology.num_cores} cores: only one replica, or one "
-                "for each core, is placed automatically",
+                f"cannot place {num_replicas} replicas automatically on a system of {running.topology.num_cores} "
+                "cores: expected one replica, or one replica for each core",
                 f"device_assignment=xb.tpu.device_assignment(xb.tpu.system().topology, num_replicas={num_replicas})",
             )
         return None
     topology = running.topology if running is not None else None
     assignment = given if isinstance(given, DeviceAssignment) else _assign_array(given, topology)
     if topology is not None and assignment.topology != topology:
-        refuse("invalid_attribute", f"device_assignment is for {assignment.topology}, but the system has {topology}")
+        refuse(
+            "invalid_attribute", f"device_assignment was made for {assignment.topology}, but the system has {topology}"
+        )
     if assignment.num_replicas != num_replicas:
         refuse(
             "shape_mismatch",
-            f"device_assignment places {assignment.num_replicas} replicas, but there are inputs for {num_replicas}",
+            f"device_assignment places {assignment.num_replicas} replicas, but inputs are given for {num_replicas}",
             f"xb.tpu.device_assignment(topology, num_replicas={num_replicas})",
         )
     return assignment

@@ -133,7 +133,7 @@ class Variable(Operators, Protocols):
             refuse(
                 "shape_mismatch",
                 f"{self.name} has different values on {len(self.values)} replicas, but the program has {replicas}",
-                f"{self.name}.load(array) sets one value on every replica",
+                f"to set the same value on every replica, use {self.name}.load(array)",
             )
         return [first] * replicas
 
@@ -162,13 +162,18 @@ def assign(variable: Variable, value: Any) -> Operation:
     Source: tf.compat.v1.assign.
     """
     if not isinstance(variable, Variable):
-        refuse("invalid_operand", f"assign: expected a variable, got {variable!r}", "xb.tpu.get_variable returns one")
+        refuse(
+            "invalid_operand",
+            f"assign: expected a variable, got {variable!r}",
+            "pass a variable that xb.tpu.get_variable returned",
+        )
     tracing = require_tracing(f"assign to {variable.name}")
     new_value = as_value(tracing.builder, value, variable.dtype)
     if new_value.builder is not tracing.builder:
         refuse(
             "foreign_value",
-            f"assign: %{new_value.name} belongs to a loop or a branch, but {variable.name} to the outer computation",
+            f"assign: %{new_value.name} belongs to a loop or a branch, but {variable.name} belongs to the outer "
+            "computation",
             "carry the value in the loop's state and assign the loop's result",
         )
     if new_value.shape != variable.shape:
@@ -367,8 +372,8 @@ def get_variable(
     if wanted is not None and variable.shape != wanted:
         refuse(
             "shape_mismatch",
-            f"get_variable: {full} is {variable.shape}, but {wanted} was requested",
-            "use a different name for a new variable; xb.tpu.reset_variables() removes all",
+            f"get_variable: {full} already exists with shape {variable.shape}, but {wanted} was requested",
+            "use a different name for a new variable; xb.tpu.reset_variables() removes all variables",
         )
     return cast_read(variable) if is_cast else variable
 

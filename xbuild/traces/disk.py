@@ -236,7 +236,7 @@ def save(trace: Trace, folder: str | os.PathLike[str]) -> Path:
     """Write a whole trace; TraceError also where the values of the trace are read on demand from the same folder."""
     read_from = getattr(trace.values, "folder", None)
     if read_from is not None and Path(folder).resolve() == Path(read_from).resolve():
-        raise TraceError(f"{os.fspath(folder)!r} is where the values of this trace are read from: name another folder")
+        raise TraceError(f"the values of this trace are read from {os.fspath(folder)!r}: choose a different folder")
     with TraceWriter(Path(folder)) as writer:
         writer.begin(trace.program, trace.verdict)
         writer.chunk(np.asarray(trace.device), np.asarray(trace.spot), trace.spots, trace.values)

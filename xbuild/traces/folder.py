@@ -76,7 +76,7 @@ class Folder:
     def writing(self, name: str) -> Iterator[IO[bytes]]:
         """A file of the trace, open for writing; an interrupted write leaves the file as it was before."""
         if not self._has_lock and self.run not in _header(_text(self._handle)):
-            raise TraceError(f"{os.fspath(self.path)!r} is now used by another run")
+            raise TraceError(f"another run now uses {os.fspath(self.path)!r}")
         part = self.path / f"{name}{_PART}"
         self._note(name)
         try:
@@ -131,7 +131,7 @@ def _has_lock(path: Path, handle: int) -> bool:
     is_open = bool(_header(text)) and _CLOSED not in lines
     if state == "taken" or (state == "unknown" and is_open and is_running(_header(text).split()[-1])):
         raise TraceError(
-            f"{os.fspath(path)!r} is being written by another run: wait until it ends, or choose another folder"
+            f"another run is writing to {os.fspath(path)!r}: wait until that run ends, or choose a different folder"
         )
     return state == "ours"
 
@@ -175,8 +175,8 @@ def _sizes(text: str) -> dict[str, int | None]:
 
 def _is_foreign(path: Path, name: str, why: str) -> TraceError:
     return TraceError(
-        f"{os.fspath(path)!r} contains {name!r}{why}: a trace needs a folder of its own, and replaces only "
-        "another trace; nothing was removed"
+        f"{os.fspath(path)!r} contains {name!r}{why}: a trace needs its own folder and replaces only another trace; "
+        "nothing was removed"
     )
 
 
@@ -190,7 +190,7 @@ def apart_from(path: Path, files: Sequence[Any]) -> None:
         same = told is not None and (told.st_dev, told.st_ino) in inside
         if same or path.resolve() in (place, *place.parents):
             raise TraceError(
-                f"{os.fspath(file)!r} is in {os.fspath(path)!r}: a trace needs a folder of its own; nothing was removed"
+                f"{os.fspath(file)!r} is in {os.fspath(path)!r}: a trace needs its own folder; nothing was removed"
             )
 
 

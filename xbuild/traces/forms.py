@@ -22,24 +22,24 @@ Form: TypeAlias = Callable[[Any, str], None]
 def loads(letters: bytes, name: str) -> Any:
     """The value of a JSON text; raises FormError if the text is too large, has NaN or infinity, or repeats a key."""
     if sum(map(letters.count, (b",", b"[", b"{"))) > NODES:
-        raise FormError(f"{name} has more than {NODES:,} parts")
+        raise FormError(f"{name} has more than {NODES:,} parts, which is the limit")
     try:
         return json.loads(letters.decode(), object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
     except FormError as error:
         raise FormError(f"{name} {error}") from None
     except (ValueError, RecursionError):
-        raise FormError(f"{name} is not JSON") from None
+        raise FormError(f"{name} is not valid JSON") from None
 
 
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise FormError("has a key twice")
+        raise FormError("has a duplicate key")
     return found
 
 
 def _refuse_constant(text: str) -> Any:
-    raise FormError(f"has {text}, which is not JSON")
+    raise FormError(f"has {text}, which is not valid JSON")
 
 
 def refuse(where: str, value: Any, expected: str) -> FormError:
@@ -54,7 +54,9 @@ def number(least: int = 0, most: int = MOST) -> Form:
 
     def check(value: Any, where: str) -> None:
         if type(value) is not int or not least <= value <= most:
-            raise refuse(where, value, f"a number of {least}..{most}" if most < MOST else f"a number from {least}")
+            raise refuse(
+                where, value, f"a number of {least}..{most}" if most < MOST else f"a number of at least {least}"
+            )
 
     return check
 
@@ -71,7 +73,7 @@ def text(value: Any, where: str) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise refuse(where, value, "a text without lone surrogates") from None
+        raise refuse(where, value, "text without lone surrogates") from None
 
 
 def optional(form: Form) -> Form:
@@ -133,7 +135,7 @@ def record(forms: Mapping[str, Form], others: Form | None = None) -> Form:
             text(key, f"a key of {where}")
             form = forms.get(key, others)
             if form is None:
-                raise FormError(f"{where} has {ascii(key)[:60]}, which is not known")
+                raise FormError(f"{where} has {ascii(key)[:60]}, an unknown key")
             form(each, f"{where}.{ascii(key)[1:-1][:60]}")
 
     return check

@@ -64,7 +64,7 @@ def plain_file(path: Path, most: int) -> Iterator[IO[bytes]]:
         if not stat.S_ISREG(told.st_mode):
             raise FormError(f"{path.name} is not a regular file")
         if told.st_size > most:
-            raise FormError(f"{path.name} has {told.st_size:,} bytes; at most {most:,} are read")
+            raise FormError(f"{path.name} has {told.st_size:,} bytes, but the limit is {most:,}")
         yield file
 
 
@@ -86,7 +86,7 @@ def columns(path: Path, wanted: Mapping[str, Column]) -> dict[str, Array]:
         with plain_file(path, LARGEST) as file, zipfile.ZipFile(file) as archive:
             found = {info.filename: info for info in archive.infolist()}
             if found.keys() != {f"{name}.npy" for name in wanted} or len(archive.infolist()) != len(found):
-                raise FormError(f"{path.name} does not contain exactly the columns {', '.join(sorted(wanted))}")
+                raise FormError(f"{path.name} must contain exactly the columns {', '.join(sorted(wanted))}")
             size = os.fstat(file.fileno()).st_size
             return {
                 name: _column(_letters(archive, found[f"{name}.npy"], size), f"{path.name}: {name}", column)
@@ -325,7 +325,7 @@ def packed(columns: Mapping[str, Array], where: str) -> Packed:
     listed(_kind_of_column)(kinds, f"{where}: kinds")
     found = Packed(kinds, columns["kind"], columns["at"], columns["letters"])
     if len(found.kind) != len(found.at):
-        raise FormError(f"{where}: kind has {len(found.kind)} values, at has {len(found.at)}")
+        raise FormError(f"{where}: kind has {len(found.kind)} values, but at has {len(found.at)}")
     within(found.kind, 0, len(kinds), f"{where}: kind")
     _check_places(found, where)
     for which, kind in enumerate(kinds):
@@ -366,7 +366,7 @@ def _check_places(found: Packed, where: str) -> None:
     total = len(found.letters)
     sizes = np.array([min(_size(kind), total + 1) for kind in found.kinds], np.float64)[found.kind]
     if sizes.sum() != total:
-        raise FormError(f"{where}: the kinds need at least {sizes.sum():,.0f} bytes, letters has {total:,}")
+        raise FormError(f"{where}: the kinds need at least {sizes.sum():,.0f} bytes, but letters has {total:,}")
     begins = np.cumsum(sizes.astype(np.int64)) - sizes.astype(np.int64)
     wrong = np.flatnonzero(begins != found.at)
     if wrong.size:
@@ -400,7 +400,7 @@ def _check_parts(refs: Array, owners: Array, where: str) -> None:
     wrong = np.argwhere((refs < -1) | (refs >= owners[:, None]))
     if wrong.size:
         row, column = wrong[0].tolist()
-        raise FormError(f"{where}: part {column} of the tuple {owners[row]} is value {refs[row, column]}")
+        raise FormError(f"{where}: part {column} of tuple {owners[row]} is value {refs[row, column]}")
 
 
 def _check_figures(figures: Array, kind: Mapping[str, Any], where: str) -> None:
@@ -411,7 +411,9 @@ def _check_figures(figures: Array, kind: Mapping[str, Any], where: str) -> None:
     with np.errstate(all="ignore"):
         right &= (nans >= 0) & (infs >= 0) & (nans % 1 == 0) & (infs % 1 == 0) & (nans + infs <= size)
     if not right.all():
-        raise FormError(f"{where}: a summary of {kind['t']}{kind['d']} states numbers that no such array has")
+        raise FormError(
+            f"{where}: a summary of {kind['t']}{kind['d']} states numbers that are impossible for such an array"
+        )
 
 
 def _all_bytes_do(name: str) -> bool:
@@ -422,7 +424,7 @@ def _check_bytes(values: Iterator[Array], name: str, where: str) -> None:
     known = _bytes_of(name)
     for letters in values:
         if not known[letters].all():
-            raise FormError(f"{where}: a value of {name} has a byte that is invalid for that type")
+            raise FormError(f"{where}: a value of type {name} has a byte that is invalid for this type")
 
 
 def _bytes_of(name: str) -> Array:

@@ -84,16 +84,16 @@ def program_of(modules: Sequence[Module], group: Mapping[str, int] | None, event
     """The program of all devices; FormError where devices are missing, or far outnumber the events."""
     if group is None:
         if len(modules) > 1:
-            raise FormError(f"index.group is null, but there are {len(modules)} programs")
+            raise FormError(f"index.group is null, but the trace has {len(modules)} programs")
         program: Module | ModuleGroup = modules[0]
     else:
         if [*group] != [str(device) for device in range(len(group))] or not group:
-            raise FormError("index.group does not name the devices 0, 1 and so on")
+            raise FormError("index.group must name the devices 0, 1, 2 and so on")
         for device, which in group.items():
             number(0, len(modules) - 1)(which, f"index.group[{device}]")
         program = ModuleGroup({int(device): modules[which] for device, which in group.items()})
     if program.num_devices > events + IDLE:
-        raise FormError(f"the program is for {program.num_devices:,} devices, but there are {events:,} events")
+        raise FormError(f"the program is for {program.num_devices:,} devices, but the trace has only {events:,} events")
     return program
 
 
@@ -167,7 +167,7 @@ def check_told(index: Mapping[str, Any], devices: int) -> None:
     """Raise FormError unless the report of a stop names existing devices, each once."""
     states = [state["device"] for state in (index.get("stop") or {}).get("devices", ())]
     if len({*states}) < len(states) or any(device >= devices for device in states):
-        raise FormError(f"index.stop.devices has devices twice, or more than there are: {devices}")
+        raise FormError(f"index.stop.devices lists a device twice, or more devices than the program has: {devices}")
 
 
 # ----------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def check_events(device: Array, spot: Array, spots: Sequence[Spot], program: Mod
     wrong = np.flatnonzero(of_spot[spot] != of_device[device])
     if wrong.size:
         at = int(wrong[0])
-        raise FormError(f"event {at} is of device {device[at]}, at an instruction of another program")
+        raise FormError(f"event {at} on device {device[at]} is at an instruction of a different program")
 
 
 def check_refs(refs: Array, begin: int, end: int, values: int, where: str) -> None:
@@ -205,7 +205,7 @@ def check_refs(refs: Array, begin: int, end: int, values: int, where: str) -> No
     within(refs[:, 0], begin, end, f"{where}: events of refs")
     within(refs[:, 1], 0, values, f"{where}: values of refs")
     if (np.diff(refs[:, 0]) <= 0).any():
-        raise FormError(f"{where}: refs does not name events in order, each once")
+        raise FormError(f"{where}: refs must name each event once, in order")
 
 
 def check_values(chunk: Mapping[str, Array], found: Packed, begin: int, spots: Sequence[Spot], where: str) -> None:
@@ -223,7 +223,8 @@ def check_values(chunk: Mapping[str, Array], found: Packed, begin: int, spots: S
         instruction = spots[place].instruction
         if not found.fits(ref, instruction.shape):
             raise FormError(
-                f"{where}: value {ref} of event {refs[row, 0]} is not of {instruction.name}, {instruction.shape}"
+                f"{where}: value {ref} of event {refs[row, 0]} does not have the shape of {instruction.name}, "
+                f"{instruction.shape}"
             )
 
 
@@ -247,7 +248,7 @@ def check_time(columns: Mapping[str, Array], device: Array, spot: Array) -> None
     count = len(device)
     for name in ("time", "since", "count"):
         if len(columns[name]) != count:
-            raise FormError(f"time.npz: {name} has {len(columns[name]):,} events, the chunks have {count:,}")
+            raise FormError(f"time.npz: {name} has {len(columns[name]):,} events, but the chunks have {count:,}")
     time, since = columns["time"], columns["since"]
     within(time, 1, 2 * count + 3, "time.npz: time")  # an event is at most two steps after another that there is
     order = np.argsort(device, kind="stable")
@@ -256,7 +257,7 @@ def check_time(columns: Mapping[str, Array], device: Array, spot: Array) -> None
     if (since[order] != before + 1).any() or (time < since).any():
         raise FormError("time.npz: the time of a device does not increase from one event to the next")
     if (columns["count"] != turns(device, spot)).any():
-        raise FormError("time.npz: count is not the number of times that a device has reached an instruction")
+        raise FormError("time.npz: count must be the number of times that a device has reached an instruction")
 
 
 def meetings_of(columns: Mapping[str, Array], modules: Sequence[Module], device: Array, spot: Array,
@@ -270,7 +271,7 @@ def meetings_of(columns: Mapping[str, Array], modules: Sequence[Module], device:
     for name, column, width in (("members", members, 4), ("met", met, 5)):
         within(rows[:, width], 0, len(column) + 1, "time.npz: meetings")
         if rows[:, width].sum() != len(column):
-            raise FormError(f"time.npz: meetings have {rows[:, width].sum():,} {name}, but {len(column):,} are stored")
+            raise FormError(f"time.npz: meetings name {rows[:, width].sum():,} {name}, but {len(column):,} are stored")
         ends[name] = np.cumsum(rows[:, width]).tolist()
     found, first, begun = [], 0, 0
     for row, end, done in zip(rows.tolist(), ends["members"], ends["met"], strict=True):
@@ -288,14 +289,16 @@ def _check_meeting(meeting: TracedMeeting, time: Array, device: Array, instructi
     came = device[list(meeting.events)].tolist() if meeting.events else []
     group = {*meeting.group}
     if len(group) < len(meeting.group) or len({*came}) < len(came) or not group.issuperset(came):
-        raise FormError(f"time.npz: {meeting.instruction.name} has participants outside its group, or one twice")
+        raise FormError(
+            f"time.npz: {meeting.instruction.name} has a participant outside its group, or lists a participant twice"
+        )
     if any(int(time[event]) < meeting.time for event in meeting.events):
-        raise FormError(f"time.npz: {meeting.instruction.name} ends before all have reached it")
+        raise FormError(f"time.npz: {meeting.instruction.name} ends before all participants have reached it")
     collective = collective_in(meeting.instruction)
     for each in instructions:
         other = _met_in(each)
         if collective is None or other is None or base_of(other) != base_of(collective):
-            raise FormError(f"time.npz: {each.name} gets no result of {meeting.instruction.name}")
+            raise FormError(f"time.npz: {each.name} does not return a result of {meeting.instruction.name}")
 
 
 def _met_in(instruction: Instruction) -> Instruction | None:
@@ -329,7 +332,7 @@ def check_results(refs: Array, found: Packed, program: Module | ModuleGroup) -> 
     """Raise FormError unless there is a result for each device, of the shape of the root of its program."""
     devices = program.num_devices
     if len(refs) != devices:
-        raise FormError(f"results.npz: there are {len(refs)} results for {devices} devices")
+        raise FormError(f"results.npz: expected {devices} results, one for each device, got {len(refs)}")
     within(refs, -1, len(found.kind), "results.npz: refs")
     modules: Any = [program] * devices if isinstance(program, Module) else [program.modules[n] for n in range(devices)]
     for device, (ref, module) in enumerate(zip(refs.tolist(), modules, strict=True)):
@@ -346,7 +349,8 @@ _HELD = 4
 """The greatest number of chunks of values in memory."""
 
 _INTERRUPTED = (
-    "the run was cut off, or still goes on: what came after the last chunk is missing, and time is each device's own"
+    "the run was interrupted or is still running: events after the last chunk are missing, and the times of "
+    "different devices are not comparable"
 )
 
 
@@ -357,7 +361,7 @@ def load(folder: str | os.PathLike[str]) -> Trace:
         return _loaded(place, read_index(place))
     except FileNotFoundError as error:
         name = Path(error.filename).name
-        why = "there is no index.json" if name == "index.json" else f"there is no {name}, which index.json lists"
+        why = "index.json is missing" if name == "index.json" else f"{name} is missing, although index.json lists it"
         raise TraceError(f"{os.fspath(place)!r} is not a trace: {why}") from None
     except NotADirectoryError:
         raise TraceError(f"{os.fspath(place)!r} is a file; expected the folder of a trace") from None
@@ -365,7 +369,7 @@ def load(folder: str | os.PathLike[str]) -> Trace:
         where = error.filename or os.fspath(place)
         raise TraceError(f"{os.fspath(place)!r} is not a readable trace: {where}: {error.strerror}") from None
     except (RecursionError, MemoryError):
-        raise TraceError(f"{os.fspath(place)!r} holds a trace that does not fit in memory") from None
+        raise TraceError(f"the trace in {os.fspath(place)!r} does not fit in memory") from None
     except ValueError as error:  # FormError, or an error of the reader of HLO text
         raise TraceError(f"{os.fspath(place)!r} is not a readable trace: {error}") from error
 
@@ -402,7 +406,7 @@ def _check_files(place: Path, index: Mapping[str, Any]) -> None:
     for name in os.listdir(place) if index["finished"] else ():
         match = re.fullmatch(r"(program|chunk)-(\d{1,9})\.(?:hlo|npz)", name)
         if match and int(match[2]) >= index[f"{match[1]}s"]:
-            raise FormError(f"{name} exists, but index.json lists {index[f'{match[1]}s']} {match[1]}s")
+            raise FormError(f"{name} exists, but index.json lists only {index[f'{match[1]}s']} {match[1]}s")
 
 
 def _module(path: Path) -> Module:
@@ -478,7 +482,7 @@ class Chunks(Mapping[int, Any]):
             values = packed(found, where)
             end = begin + len(found["device"])
             if len(found["spot"]) != len(found["device"]):
-                raise FormError(f"{where}: device and spot have different numbers of events")
+                raise FormError(f"{where}: the columns device and spot have different numbers of events")
             check_refs(found["refs"], begin, end, len(values.kind), where)
             check_values(found, values, begin, spots, where)
             self.note(chunk, found["refs"])

@@ -66,7 +66,7 @@ def shape_of(operand: Value) -> Shape:
 def read_dimension(attribute: str, given: int, rank: int) -> int:
     """A dimension number, which may count from the end."""
     if not isinstance(given, (int, np.integer)) or not -rank <= given < rank:
-        refuse("dimension_out_of_range", f"{attribute}={given!r}, expected one of the {rank} dimensions 0..{rank - 1}")
+        refuse("dimension_out_of_range", f"{attribute}={given!r}; expected one of the dimensions 0..{rank - 1}")
     return int(given) % rank
 
 
@@ -251,8 +251,8 @@ def pcast(operand: Any, axis_name: AxisNames, *, to: Literal["varying", "reduced
     if to == "invarying":  # type: ignore[comparison-overlap]
         refuse(
             "unsupported_cast",
-            "there is no cast to invarying, which would promise that all devices hold the same value",
-            "use xb.mesh.psum, xb.mesh.pmax or xb.mesh.all_gather_invariant to make one value of several",
+            "no cast leads to invarying, since a cast cannot guarantee that all devices hold the same value",
+            "combine the values with xb.mesh.psum, xb.mesh.pmax or xb.mesh.all_gather_invariant",
         )
     if to not in _TO:
         refuse("invalid_attribute", f"to={to!r}, expected one of {', '.join(_TO)}")
@@ -500,7 +500,9 @@ def _pairs(perm: Any, size: int) -> list[tuple[int, int]]:
             if not 0 <= pair[place] < size:
                 refuse("invalid_group", f"perm {pairs}: {role} {pair[place]} is not one of the positions 0..{size - 1}")
             if pair[place] in (earlier[place] for earlier in pairs[:number]):
-                refuse("invalid_group", f"perm {pairs}: {role} {pair[place]} is named twice; each may be named once")
+                refuse(
+                    "invalid_group", f"perm {pairs}: {role} {pair[place]} is named twice; name each {role} only once"
+                )
     return pairs
 
 

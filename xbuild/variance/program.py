@@ -177,9 +177,10 @@ def shard_map(
     of ops are implicit, as in JAX: loop-carried values and the results of branches must agree. `devices` says whether
     the devices of the mesh are "partitions" or "replicas".
 
-    A call raises divisibility if an axis does not divide a dimension; unbound_axis; rank_mismatch;
-    out_spec_not_replicated if a result may vary along an axis that its spec does not mention; state_mismatch if the
-    result is not unreduced or reduced as its spec says; and the errors of the function's ops.
+    A call raises divisibility if an axis does not divide a dimension, and unbound_axis or rank_mismatch if a spec does
+    not fit the mesh or its array. It raises out_spec_not_replicated if a result may vary along an axis that its spec
+    does not mention, and state_mismatch if the result is not unreduced or reduced as its spec says. It also raises the
+    errors of the function's ops.
 
     >>> import numpy as np, xbuild as xb
     >>> mesh = xb.Mesh(i=2)

@@ -69,7 +69,7 @@ def mark_of(instruction: Instruction, key: str = COLLECTIVE) -> NamedCollective 
         return None
     found = _MARK.fullmatch(str(notes[key]))
     if found is None:
-        refuse("invalid_attribute", f"{key}={notes[key]!r} on %{instruction.name} is not of the form psum(i,j)")
+        refuse("invalid_attribute", f"{key}={notes[key]!r} on %{instruction.name} does not have the form psum(i,j)")
     return NamedCollective(found[1], tuple(filter(None, found[2].split(","))), found[3] or "")
 
 
@@ -244,19 +244,21 @@ def is_sum(computation: Computation) -> bool:
 
 def _explain_no_sum(instruction: Instruction) -> str | None:
     (region,) = instruction.called
-    return None if is_sum(region) else f"{instruction.opcode.replace('_', '-')} by {region.name} is not a sum"
+    return (
+        None if is_sum(region) else f"{instruction.opcode.replace('_', '-')} with {region.name} does not compute a sum"
+    )
 
 
 def _explain_no_sum_or_set(scatter: Instruction) -> str | None:
     (region,) = scatter.called
     count = len(region.parameters)
     sets = count == 2 and region.root is region.parameters[1]
-    return None if is_sum(region) or sets else f"a scatter by {region.name} neither adds nor overwrites"
+    return None if is_sum(region) or sets else f"a scatter with {region.name} neither adds nor overwrites"
 
 
 def _explain_other_bits(bitcast: Instruction) -> str | None:
     same = bitcast.operands[0].shape.plain() == bitcast.shape.plain()
-    return None if same else "bits are read as another shape or type"
+    return None if same else "it reinterprets bits as a different shape or type"
 
 
 _MOVING = (
@@ -429,7 +431,7 @@ def _refuse_nonlinear(site: TypedSite, leaf: _Leaf, axis: str, reason: str) -> N
         "nonlinear_on_unreduced",
         f"{_name_operand(site, leaf)} is unreduced along axis {axis}, but {spelling} does not commute with its sum"
         f"{reason}",
-        f"xb.mesh.psum(..., {axis!r}) sums it first",
+        f"xb.mesh.psum(..., {axis!r}) sums the value first",
     )
 
 
@@ -461,9 +463,9 @@ def _check_data(site: TypedSite, leaf: _Leaf, first: _Leaf, axis: str) -> None:
     if leaf.role == "padding_value":
         site.refuse(
             "nonzero_pad_on_unreduced",
-            f"{_name_operand(site, first)} is unreduced along axis {axis}, but {_name_operand(site, leaf)} "
-            "is not known to be zero: it would count once for each device",
-            f"pad with zero, or after xb.mesh.psum(..., {axis!r})",
+            f"{_name_operand(site, first)} is unreduced along axis {axis}, but {_name_operand(site, leaf)} is not "
+            "known to be zero: the sum would count it once per device",
+            f"pad with zero, or pad after xb.mesh.psum(..., {axis!r})",
         )
     _refuse_pair(site, leaf, first, axis)
 
@@ -568,7 +570,7 @@ def collective(site: TypedSite) -> Judgement:
     Source: JAX, jax._src.lax.parallel (psum_invariant, all_gather_invariant, reduced collectives).
     """
     if is_in_place(site.instruction):
-        site.refuse("state_mismatch", "a collective-permute in place (slice_sizes) cannot be typed on a mesh")
+        site.refuse("state_mismatch", "xbuild cannot type an in-place collective-permute (slice_sizes) on a mesh")
     mark = named_collective_of(site)
     wanted: list[Variance] = []
     results: list[Variance] = []
@@ -607,11 +609,11 @@ def _refuse_state(site: TypedSite, number: int, state: str, mark: NamedCollectiv
     rule = COLLECTIVE_RULES[mark.op]
     wanted = " or ".join(rule.takes)
     kind = "nonlinear_on_unreduced" if state == "unreduced" and not rule.is_linear else "state_mismatch"
-    hints = {"invarying": "xb.mesh.pvary makes it varying", "unreduced": "xb.mesh.psum sums it first"}
+    hints = {"invarying": "xb.mesh.pvary makes it varying", "unreduced": "xb.mesh.psum sums the operand first"}
     site.refuse(
         kind,
-        f"{mark.op} over {_name_axes(mark.axes)} expects an operand that is {wanted} along it, got "
-        f"{state}: {site.describe(number)}",
+        f"{mark.op} over {_name_axes(mark.axes)} expects an operand that is {wanted} there, got {state}: "
+        f"{site.describe(number)}",
         hints.get(state, "xb.mesh.pcast(..., to='varying') makes it varying"),
     )
 
@@ -625,9 +627,9 @@ def state_of(site: TypedSite, number: int, leaf: Variance, mark: NamedCollective
         found = ", ".join(f"{axis} {state}" for axis, state in states.items())
         site.refuse(
             "mixed_axis_state",
-            f"{mark.op} over {_name_axes(mark.axes)} expects one state on all its axes, "
-            f"got {site.describe(number)}: {found}",
-            "name fewer axes, or cast first: xb.mesh.pvary",
+            f"{mark.op} over {_name_axes(mark.axes)} expects the same state on all its axes, got "
+            f"{site.describe(number)}: {found}",
+            "name fewer axes, or cast the operand first: xb.mesh.pvary",
         )
     return next(iter(states.values()), "varying")
 
@@ -637,9 +639,9 @@ def _check_rest(site: TypedSite, number: int, leaf: Variance, mark: NamedCollect
     if rest and not COLLECTIVE_RULES[mark.op].is_linear:
         site.refuse(
             "nonlinear_on_unreduced",
-            f"{mark.op} over {_name_axes(mark.axes)} is not linear, "
-            f"but {site.describe(number)}, unreduced along {_name_axes(rest)}",
-            "xb.mesh.psum sums it first",
+            f"{mark.op} over {_name_axes(mark.axes)} is not linear, but an operand is unreduced along "
+            f"{_name_axes(rest)}: {site.describe(number)}",
+            "xb.mesh.psum sums the operand first",
         )
 
 
@@ -681,15 +683,16 @@ def cast(site: TypedSite) -> Judgement:
     if mark.op == "to_unreduced" and state == "invarying" and site.walk.frees_constants:
         varying = leaf.moved(mark.axes, "varying")
         return Judgement(
-            (varying,), leaf.moved(mark.axes, "unreduced"), reasons={0: "a cotangent that is the same on all devices"}
+            (varying,), leaf.moved(mark.axes, "unreduced"), reasons={0: "a cotangent that is equal on all devices"}
         )
     if state not in CASTS[mark.op]:
         to = mark.op.removeprefix("to_") if mark.op != "pvary" else "varying"
         kind = "already_varying" if state == to == "varying" else "unsupported_cast"
         site.refuse(
             kind,
-            f"there is no cast from {state} to {to} along {_name_axes(mark.axes)}: {site.describe(0)}",
-            "the casts are invarying to varying, invarying to reduced, reduced to varying, varying to unreduced",
+            f"no cast leads from {state} to {to} along {_name_axes(mark.axes)}: {site.describe(0)}",
+            "the available casts are invarying to varying, invarying to reduced, reduced to varying, and "
+            "varying to unreduced",
         )
     return Judgement(site.operands, leaf.moved(mark.axes, CASTS[mark.op][state]))
 
@@ -810,7 +813,7 @@ def _initial_carry(site: TypedSite, init: Type, zeros: Sequence[bool]) -> Type:
 
 def _grow_carry(site: TypedSite, carry: Type, root: Type, decision: Axes, zeros: Sequence[bool]) -> Type:
     leaves = [
-        _join_types(site, "carry_type_mismatch", f"leaf {n} of the state", pair, decision, is_zero_at)
+        _join_types(site, "carry_type_mismatch", f"leaf {n} of the loop state", pair, decision, is_zero_at)
         for n, (*pair, is_zero_at) in enumerate(zip(flatten(carry), flatten(root), zeros, strict=True))
     ]
     return unflatten(site.instruction.shape, leaves)
@@ -822,8 +825,9 @@ def _check_carry(site: TypedSite, carry: Type, grown: Type, root: Type) -> None:
         old, new = flatten(carry)[leaf], flatten(root)[leaf]
         site.refuse(
             "carry_type_mismatch",
-            f"leaf {leaf} of the state enters {describe_type(old, site.mesh)}, leaves {describe_type(new, site.mesh)}",
-            "use xb.mesh.pvary on the initial value, or casts='all'",
+            f"leaf {leaf} of the loop state enters the body as {describe_type(old, site.mesh)} but leaves as "
+            f"{describe_type(new, site.mesh)}",
+            "apply xb.mesh.pvary to the initial value, or pass casts='all'",
         )
 
 
@@ -851,8 +855,8 @@ def _refuse_sum(site: TypedSite, kind: str, what: str, axis: str, states: set[st
     others = join_words(sorted(states - {"unreduced"}))
     site.refuse(
         kind,
-        f"{what} is unreduced along axis {axis} at one end, but {others} at another or by the decision",
-        f"xb.mesh.psum(..., {axis!r}) sums it first",
+        f"{what} is unreduced along axis {axis} in one place, but {others} in another or because of the decision",
+        f"xb.mesh.psum(..., {axis!r}) sums the value first",
     )
 
 
@@ -871,8 +875,8 @@ def _refuse_collective(site: TypedSite, instruction: Instruction, axes: tuple[st
     line = f" at {instruction.source}" if instruction.source else ""
     site.refuse(
         "divergent_collective",
-        f"the decision varies along {', '.join(axes)}, but {instruction.opcode.replace('_', '-')} %{instruction.name}"
-        f"{line} inside communicates along {', '.join(axes)}: not all devices may reach it",
+        f"the decision varies along {', '.join(axes)}, but {instruction.opcode.replace('_', '-')} "
+        f"%{instruction.name}{line} inside communicates along {', '.join(axes)}: some devices may not reach the op",
         f"make the decision equal on all devices: xb.mesh.pmax(..., {axes[0]!r})",
     )
 
@@ -931,7 +935,7 @@ def _join_branches(site: TypedSite, branches: Sequence[TypedComputation], decisi
         pairs = zip(leaves, flatten(branch.root), strict=True)
         if site.walk.casts != "all" and any(a != b for a, b in zip(leaves, flatten(branch.root), strict=True)):
             roots = ", ".join(f"{each.computation.name} {describe_type(each.root, site.mesh)}" for each in branches)
-            hint = "use xb.mesh.pvary on the result of a branch, or casts='all'"
+            hint = "apply xb.mesh.pvary to the result of a branch, or pass casts='all'"
             site.refuse("branch_type_mismatch", f"branches return different types: {roots}", hint)
         leaves = [
             _join_types(site, "branch_type_mismatch", f"leaf {n} of the result", p, decision)
@@ -964,7 +968,7 @@ def scan(site: TypedSite) -> Judgement:
         carries = grown
     operands = (*given, *carries)
     root = (*outputs, *grown) if isinstance(typed.root, tuple) else grown[0]
-    reasons = dict.fromkeys(range(count, len(operands)), f"{site.instruction.name} carries it so")
+    reasons = dict.fromkeys(range(count, len(operands)), f"{site.instruction.name} carries it with this type")
     return Judgement(operands, root, (evolve(typed, root=root),), reasons)
 
 
@@ -1005,7 +1009,7 @@ def _type_varying(site: TypedSite) -> Judgement:
                 "nonlinear_on_unreduced",
                 f"{site.describe(number)}: {site.instruction.opcode.replace('_', '-')} is not known to commute with "
                 "the pending sum",
-                "xb.mesh.psum sums it first",
+                "xb.mesh.psum sums the operand first",
             )
     return Judgement(site.operands, fill(site.instruction.shape, Variance(varying=site.mesh.axes)))
 

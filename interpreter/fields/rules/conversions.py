@@ -113,7 +113,7 @@ def _recast(operand: Any, source: PrimitiveType, target: PrimitiveType) -> Any:
     if source is target:
         return operand
     if source.bits != target.bits or source.bits < 8 or "complex" in (source.kind, target.kind):
-        raise Undecidable("bits of floats in a type of another width")
+        raise Undecidable("bits of floats that are read as a type of a different width")
     if source.kind != "float":
         return random_words(f"bits {target}", operand)
     if target.kind == "float":
@@ -129,7 +129,7 @@ def bitcast(instruction: Instruction, operand: Any) -> Any:
     assert isinstance(target, Shape)
     if source.dtype is not target.dtype:
         if source.dtype.bits != target.dtype.bits:
-            raise Undecidable("bits of floats in a type of another width")
+            raise Undecidable("bits of floats that are read as a type of a different width")
         moved = reinterpret_layout(operand, *_carried(operand, source, target))
         return _recast(moved, source.dtype, target.dtype)
     return reinterpret_layout(operand, *_carried(operand, source, target))

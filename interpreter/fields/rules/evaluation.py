@@ -117,7 +117,7 @@ def constant(instruction: Instruction) -> Any:
 def _constant(instruction: Instruction, pair: Pair, reading: literals.LiteralReading) -> Any:
     literal = instruction.attributes.literal
     if isinstance(literal, ElidedArray):
-        raise Undecidable("constants whose elements are left out of the text")
+        raise Undecidable("constants whose elements are omitted from the text")
     return literal_words(literal, instruction.shape)
 
 

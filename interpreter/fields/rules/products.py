@@ -79,7 +79,7 @@ def _complex(product: Product, lhs: Word, rhs: Word) -> Word:
 def _rule(opcode: str) -> Callable[..., Word]:
     def rule(instruction: Instruction, lhs: Any, rhs: Any, *rest: Any) -> Word:
         if not is_float(instruction.shape):
-            raise Undecidable("products of floats as integers")
+            raise Undecidable("products of floats with an integer result")
         attributes = {**instruction.attribute_values()}
         attributes.pop("preferred_element_type")
         words = [

@@ -1,4 +1,4 @@
-"""Computations that an op applies to elements, as the value rules and kernels take them, over prime fields."""
+"""Computations that an op applies to each element, as the value rules and kernels take them, over prime fields."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FieldRegion(AppliedComputation):
     def lifted(self) -> Callable[..., Any]:
         """The computation as a function of arrays of one shape."""
         if not is_elementwise(self.computation):
-            raise Undecidable("computations of elements that are not elementwise")
+            raise Undecidable("computations on elements that contain ops that are not elementwise")
         return lambda *operands: applied(self.computation, operands)
 
     @cached_property

@@ -48,7 +48,7 @@ def is_special(words: Word) -> Array:
 
 def _check_real(words: Word) -> None:
     if words.dtype.kind == "c":
-        raise Undecidable("functions and order of complex numbers")
+        raise Undecidable("functions and comparisons of complex numbers")
 
 
 def has_special(*words: Word) -> bool:

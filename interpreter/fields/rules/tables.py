@@ -33,12 +33,12 @@ class Undecidable(Exception):
 
 
 REFUSED = {
-    "set_dimension_size": "dimensions whose extent is known in a run alone",
-    "get_dimension_size": "dimensions whose extent is known in a run alone",
-    "dynamic_reshape": "dimensions whose extent is known in a run alone",
-    "infeed": "what comes from the host",
-    "outfeed": "what comes from the host",
-    "custom_call": "functions of the user",
+    "set_dimension_size": "dimensions whose extent is known only at run time",
+    "get_dimension_size": "dimensions whose extent is known only at run time",
+    "dynamic_reshape": "dimensions whose extent is known only at run time",
+    "infeed": "data from the host",
+    "outfeed": "data from the host",
+    "custom_call": "the user's functions",
     "rng_get_and_update_state": "the random state of a device",
 }
 """Ops that are not decided, with the class that a verdict names; custom calls that mark placement are."""

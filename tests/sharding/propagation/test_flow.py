@@ -226,7 +226,7 @@ def test_explanations_lead_back_to_the_statement() -> None:
     assert told.to_dict()["dimensions"][0]["steps"][0]["op"] == "reshape"
     clash = xb.shard.explain(module, "z")
     assert "factor i" in str(clash)
-    assert str(xb.shard.explain(module, "x")).startswith("%x f32[8,16] is [{a}, {b}]: the program states it")
+    assert str(xb.shard.explain(module, "x")).startswith("%x f32[8,16] is [{a}, {b}]: the program states this sharding")
 
 
 def test_the_dialect_visits_each_op_once_in_each_direction() -> None:

@@ -81,14 +81,14 @@ def test_groups_of_shardings_are_read_and_printed() -> None:
 
 
 WRONG = [
-    ("{devices=[2,2]0,1}", "for 2 devices"),
+    ("{devices=[2,2]0,1}", "the list has 2 devices"),
     ("{devices=[3]<=[4]}", "3"),
     ("{devices=[2]1,3}", "omits some"),
     ("{mesh['a'=2], [{'b'}]}", "'b'"),
     ("{mesh['a'=2], [{'a'}, {'a'}]}", "twice"),
     ("{mesh['a'=4], [{'a':(1)3}]}", "3 parts"),
     ("{mesh['a'=2,'a'=2], []}", "twice"),
-    ("{mesh['a'=6], [{'a':(1)2}, {'a':(3)2}]}", "cannot be split into parts that include both"),
+    ("{mesh['a'=6], [{'a':(1)2}, {'a':(3)2}]}", "cannot be split into parts so that both"),
     ("{mesh['a'=2], device_ids=(0,0), []}", "0..1"),
     ("{devices=[99999999999]<=[99999999999]}", "devices"),
     ("{replicated} more", "end of the sharding"),

@@ -152,7 +152,7 @@ def test_the_computation_of_a_shard_is_kept() -> None:
 def test_a_region_whose_arrays_are_not_the_parts_along_its_axes_is_refused() -> None:
     with pytest.raises(XbuildError, match=r"along x: array 0, f32\[4,2\], has shards of \[2, 2\], expected f32\[1,2\]"):
         xb.shard.partition(xb.parse(MANUAL.replace("AXES", '"x"')), propagate=False)
-    with pytest.raises(XbuildError, match="shards dimension 0 of array 0 along y after other axes"):
+    with pytest.raises(XbuildError, match="shards dimension 0 of array 0 along the manual axes y after other axes"):
         xb.shard.partition(xb.parse(MANUAL.replace("AXES", '"y"')), propagate=False)
 
 

@@ -280,7 +280,7 @@ class CollectiveExchange:
         self._joint[gate.key] = JointRuns(runs, frozenset(keys))
 
     def _is_even(self, key: tuple[Hashable, tuple[int, ...]]) -> bool:
-        """Whether all members of a group have arrived at a collective equally often, a known number of times."""
+        """Whether all participants of a group have arrived at a collective equally often, a known number of times."""
         turns = {self._turns[member, key] for member in key[1]}
         return len(turns) == 1 and not any((member, key) in self._any for member in key[1])
 

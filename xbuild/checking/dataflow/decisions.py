@@ -135,11 +135,11 @@ class Decisions:
         names = join_words(dict.fromkeys(site.instruction.name for _, site in members))
         return finding(
             "trip_count_mismatch",
-            f"{names} runs {counts}, and they communicate with each other inside",
+            f"{names} runs {counts}, but these devices communicate with each other inside it",
             *places,
             facts=tuple(trips_text(count) for count in groups),
-            cause_text="these loops run together, trip by trip, and one of them ends before the other",
-            repair_text="make the number of trips the same on all of these devices",
+            cause_text="the devices execute these loops together, trip by trip, but one loop ends before another",
+            repair_text="make the trip count equal on all of these devices",
         )
 
 
@@ -176,13 +176,16 @@ def _data_dependent_finding(members: Sequence[Member], verb: str) -> Finding:
     else:
         first, second = list(sites)[:2]
         here, there = devices_text(sites[first]), devices_text(sites[second])
-        condition = f"if {named(first.instruction)} of {here} {verb} than {second} of {there}"
+        condition = f"if {named(first.instruction)} on {here} {verb} than {second} on {there}"
     return finding(
         "data_dependent",
         condition,
         *((devices, site) for site, devices in sites.items()),
         rows=[decider_row(members[0][1], [device for device, _ in members])] if unit.opcode == "conditional" else [],
         cause="MISSING_MEMBER",
-        cause_text="devices meet inside, and the data decide which of them do",
-        repair_text=f"make the {decider} equal on all devices: all-reduce (max, or and) what it is computed from",
+        cause_text="devices communicate inside, and the data decide which of them take part",
+        repair_text=(
+            f"make the {decider} equal on all devices: apply an all-reduce (maximum, or, and) to the values it is "
+            "computed from"
+        ),
     )

@@ -152,7 +152,9 @@ def _check_class(device_class: DeviceClass, grid: Extent) -> Iterator[Finding]:
     if mesh is None:
         return
     if mesh.num_devices != device_class.module.num_devices:
-        counts = f"the mesh {mesh} has {mesh.num_devices} devices, and the program {device_class.module.num_devices}"
+        counts = (
+            f"the mesh {mesh} has {mesh.num_devices} devices, but the program has {device_class.module.num_devices}"
+        )
         yield _finding(device_class, device_class.module.entry.root, counts)
         return
     walk = make_recording(
@@ -190,7 +192,7 @@ def _find_breach(mesh: Mesh, instruction: Instruction, ones: Sequence[frozenset[
     except XbuildError:
         stated = None
     if stated is None or not has_nesting_of(stated, instruction.shape):
-        return f"{named}, which is not a type of its shape"
+        return f"{named}, which does not fit its shape"
     lacking = {
         axis
         for leaf, found in zip(flatten(stated), ones, strict=True)
@@ -202,7 +204,7 @@ def _find_breach(mesh: Mesh, instruction: Instruction, ones: Sequence[frozenset[
     if not lacking:
         return None
     axes = ", ".join(mesh.ordered(lacking))
-    return f"{named}, one value along {axes}, but what it is computed from may differ along them"
+    return f"{named}, one value along {axes}, but it is computed from values that may differ along {axes}"
 
 
 def _is_equal_along(mesh: Mesh, axis: str, labels: dict[int, int]) -> bool:
@@ -215,6 +217,11 @@ def _finding(device_class: DeviceClass, instruction: Instruction, fault: str) ->
         "variance_broken",
         fault,
         (device_class.devices, Site((), instruction)),
-        cause_text="a type that declares one value along an axis is a promise, which lets collectives be left out",
-        repair_text="xb.shard_map writes types that hold; xb.mesh.psum and similar collectives make several values one",
+        cause_text=(
+            "a type that declares one value along an axis is a promise, and a compiler may omit collectives "
+            "because of it"
+        ),
+        repair_text=(
+            "xb.shard_map infers correct types; xb.mesh.psum and similar collectives combine different values into one"
+        ),
     )

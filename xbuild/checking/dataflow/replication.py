@@ -276,7 +276,7 @@ class _Arrivals:
         self.groups = [self.named.get(device) or (device,) for device in self.devices]
 
     def is_complete(self, group: Group) -> bool:
-        """Whether all members of a group arrive here, equally often, so that the labels of their operands hold."""
+        """Whether all participants of a group arrive here, equally often, so that the labels of their operands hold."""
         if id(group) not in self._complete:
             parts = {self.context[self.places[member]] if member in self.places else -1 for member in group}
             self._complete[id(group)] = len(parts) == 1 and -1 not in parts

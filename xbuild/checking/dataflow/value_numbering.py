@@ -256,7 +256,7 @@ class _NumberingWalk(DataflowAnalysis):
     def _collective_result(
         self, instruction: Instruction, start: Instruction, collective: Instruction, path: Path
     ) -> Reading:
-        """The result of a collective: one number for the members of a group that arrive by equal decisions."""
+        """The result of a collective: one number for the participants of a group that arrive by equal decisions."""
         instance_key = self.values.instance_key(self.module, Site(path, start))
         if instance_key is None or base_of(collective) not in SHARED or instruction.opcode.endswith("_start"):
             return self.device_specific(site_key(instruction, path), instruction.shape, path)

@@ -87,11 +87,15 @@ def companion_conflict(skeletons: Mapping[int, Skeleton], places: Sequence[ItemN
         if other is not item:
             return finding(
                 "companion_conflict",
-                f"on device {device} {named(other.instruction)} and {named(item.instruction)} would have to run as one",
+                f"on device {device}, {named(other.instruction)} and {named(item.instruction)} would have to "
+                "run at the same time",
                 ((device,), other),
                 ((device,), item),
-                cause_text="both communicate with the inside of one loop or conditional of another device",
-                repair_text=f"join {other.instruction.name} and {item.instruction.name}, or split the other side",
+                cause_text="both communicate with ops inside a single loop or conditional on another device",
+                repair_text=(
+                    f"merge {other.instruction.name} and {item.instruction.name}, or split the loop or conditional "
+                    "on the other device"
+                ),
             )
     return None
 

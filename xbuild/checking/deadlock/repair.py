@@ -135,7 +135,7 @@ def _repair_by_order(original: GridProgram, reordered: GridProgram) -> Repair:
     order = [i.name for i in schedule[changed[0]] if communicates_anywhere(i)] if changed else []
     begins = f"runs {', '.join(order)}" if len(order) <= 2 * SHOWN else f"begins with {', '.join(order[: 2 * SHOWN])}"
     first = f": device {changed[0]} {begins}" if changed else ""
-    text = f"run {devices_text(changed or schedule)} in a different order (see repair.orders){first}"
+    text = f"change the order on {devices_text(changed or schedule)} (see repair.orders){first}"
     return Repair(
         text, (), schedule, {device: each.orders for device, each in reordered.class_of.items() if each.orders}
     )

@@ -45,31 +45,34 @@ def cause_of_deadlock(
         return _cause_of_roots(run, roots)
     kinds = {run.item(edge.blocked).kind for edge in cycle}
     given = run.level.skeletons[cycle[0].blocked[0]].given
-    tail = "" if given else "; operands, tokens and control edges fix this order, so no schedule helps"
+    tail = "" if given else "; operands, tokens and control edges fix this order, so no other schedule helps"
     if len(cycle) == 1:
         waiting, sent = run.item(cycle[0].blocked).instruction, run.item(cycle[0].partner).instruction
-        text = f"the host function has no result for {waiting.name} before it has the operand that {sent.name} sends"
+        text = (
+            f"the host function cannot produce the result for {waiting.name} before it receives the operand that "
+            f"{sent.name} sends"
+        )
         return "P2P_CYCLE" if given else "TOKEN_ORDER", f"{text}{tail}"
     subjects = "both devices" if len(cycle) == 2 else "all devices of the cycle"
     if kinds == {"send"}:
-        return "P2P_CYCLE" if given else "TOKEN_ORDER", f"{subjects} send before they post their own receive{tail}"
+        return "P2P_CYCLE" if given else "TOKEN_ORDER", f"{subjects} send before they post their own recv{tail}"
     if kinds == {"recv_done"}:
         return "P2P_CYCLE" if given else "TOKEN_ORDER", f"{subjects} wait for a value before they send their own{tail}"
     if kinds <= {"send", "recv_done"}:
         return (
             "P2P_CYCLE" if given else "TOKEN_ORDER",
-            f"{subjects} order their transfers in ways that do not match{tail}",
+            f"{subjects} execute their transfers in conflicting orders{tail}",
         )
     places = (*(edge.blocked for edge in cycle), *(edge.partner for edge in cycle))
     names = join_words(dict.fromkeys(run.item(place).instruction.name for place in places))
-    return "ORDER_INVERSION" if given else "TOKEN_ORDER", f"{names} are in different orders on these devices{tail}"
+    return "ORDER_INVERSION" if given else "TOKEN_ORDER", f"these devices execute {names} in different orders{tail}"
 
 
 def _cause_of_roots(run: LevelRun, roots: list[tuple[ItemNumber, tuple[int, ...]]]) -> tuple[str, str]:
     place, missing = roots[0]
     item = run.item(place)
     if not missing:
-        return "STARVED", f"{item.instruction.name} takes more items than the infeed of device {place[0]} has"
+        return "STARVED", f"{item.instruction.name} takes more items than the infeed of device {place[0]} holds"
     if item.kind == "send":
         return (
             "UNMATCHED_SEND",
@@ -80,7 +83,7 @@ def _cause_of_roots(run: LevelRun, roots: list[tuple[ItemNumber, tuple[int, ...]
             "UNMATCHED_RECV",
             f"{devices_text(missing)} never reaches the send that {item.instruction.name} waits for",
         )
-    return "MISSING_MEMBER", f"{item.instruction.name} is a collective that not all of its devices reach"
+    return "MISSING_MEMBER", f"some devices of the collective {item.instruction.name} never reach it"
 
 
 # ----------------------------------------------------------------------------
@@ -89,10 +92,10 @@ def _cause_of_roots(run: LevelRun, roots: list[tuple[ItemNumber, tuple[int, ...]
 LARGEST = 2000
 
 REASONS = {
-    "send": "a send begins when its receiver has posted a buffer",
+    "send": "a send begins once its receiver has posted a buffer",
     "recv_done": "its value arrives with that send",
-    "meet": "a collective begins when every member has arrived",
-    "done": "a done needs the start of every member",
+    "meet": "a collective begins once every participant has reached it",
+    "done": "a done completes only after every participant has reached the start",
     "unit": "they communicate with each other inside, so they run together",
 }
 
@@ -286,7 +289,10 @@ def _message(run: LevelRun, cycle: list[WaitEdge], roots: list[tuple[ItemNumber,
     if len(cycle) == 1:
         (device, _), name = cycle[0].blocked, run.item(cycle[0].blocked).instruction.name
         operand = run.item(cycle[0].partner).instruction.name
-        return f"{name} of device {device} waits for what the host computes from {operand}, which comes later"
+        return (
+            f"{name} of device {device} waits for a value that the host computes from {operand}, which device "
+            f"{device} sends later"
+        )
     if cycle:
         calls = calls_text((e.blocked[0], run.item(e.blocked).instruction) for e in cycle)
         orders = "this schedule allows" if run.level.skeletons[cycle[0].blocked[0]].given else "the dependencies allow"
@@ -294,7 +300,7 @@ def _message(run: LevelRun, cycle: list[WaitEdge], roots: list[tuple[ItemNumber,
     place, missing = roots[0]
     item = run.item(place)
     if not missing:
-        return f"the infeed of device {place[0]} has no item for {item}"
+        return f"the infeed of device {place[0]} holds no item for {item}"
     return f"{devices_text(missing)} never reach{'es' * (len(missing) == 1)} {partner_name(run, place)}"
 
 
@@ -305,7 +311,7 @@ def partner_name(run: LevelRun, place: ItemNumber) -> str:
     if start is not None:
         return f"{start.name}, whose done {item} waits for them"
     other = {"send": "the recv", "recv_done": "the send"}.get(item.kind)
-    return str(item) if other is None else f"{other} of {fact(item.instruction)}, which {item} waits for"
+    return str(item) if other is None else f"{other} of {fact(item.instruction)}, for which {item} waits"
 
 
 def _place_text(run: LevelRun, place: ItemNumber) -> str:

@@ -128,15 +128,15 @@ def nest_finding(name: str, *places: tuple[tuple[int, ...], Site]) -> Finding:
     (_, a), (_, b) = places
     return finding(
         "nest_mismatch",
-        f"the two sides of {name} are under different calls: {_place_text(a)}, {_place_text(b)}",
+        f"the two sides of {name} are inside different calls: {_place_text(a)}, {_place_text(b)}",
         *places,
-        cause_text="they would run a different number of times, or wait for a part of the program that may not run",
-        repair_text=f"put {a.instruction.name} and {b.instruction.name} under the same kinds of calls",
+        cause_text="the sides would run a different number of times, or one would wait for code that may not run",
+        repair_text=f"put {a.instruction.name} and {b.instruction.name} inside the same kinds of calls",
     )
 
 
 def _place_text(site: Site) -> str:
-    return str(site) if site.path else f"{site} in the entry"
+    return str(site) if site.path else f"{site} in the entry computation"
 
 
 # ----------------------------------------------------------------------------
@@ -155,9 +155,9 @@ def innermost_branch(site: Site) -> CallStep | None:
 
 
 def predicate_row(step: CallStep, here: int, missing: tuple[int, ...]) -> ReportRow:
-    """`compare.1 = (replica-id == 0)`, `conditional.2: true_computation on device 0, a different branch on device 1`"""
+    """`compare.1 = (replica-id == 0)`, `conditional.2: true_computation on device 0, another branch on device 1`"""
     predicate = step.instruction.operands[0]
-    takes = f"{step.branch} on device {here}, a different branch on {devices_text(missing)}"
+    takes = f"{step.branch} on device {here}, another branch on {devices_text(missing)}"
     return ReportRow(
         (here, *missing), _equation(predicate), f"decides {step.instruction.name}: {takes}", predicate.source
     )
@@ -185,10 +185,13 @@ def repair_in_branch(site: Site, step: CallStep) -> str:
     """Which edit makes all devices reach a site in a branch."""
     name, conditional = site.instruction.name, step.instruction.name
     if collective_in(site.instruction) is None:
-        return f"move {name} and its done out of {conditional}, or put the other half where the same devices reach it"
+        return (
+            f"move {name} and its done out of {conditional}, or move the matching half to a place that the same "
+            "devices reach"
+        )
     return (
-        f"move {name} out of {conditional}: return its operand from both branches "
-        f"(the neutral element, such as zeros, from the other one), and run {name} after {conditional}"
+        f"move {name} out of {conditional}: return its operand from this branch and the neutral element, such as "
+        f"zeros, from the other branches; then run {name} after {conditional}"
     )
 
 

@@ -121,15 +121,15 @@ def program_of(program: Module | ModuleGroup, schedule: Schedule | None = None) 
         modules = dict(sorted(program.modules.items()))
     else:
         hint = (
-            "xb.from_jax(function, *arguments) makes a module of a function of JAX"
+            "xb.from_jax(function, *arguments) makes a module from a JAX function"
             if callable(program)
-            else "builder.build() returns a Computation, and xb.Module(name, computation) makes a module of it"
+            else "xb.Module(name, computation) makes a module from the Computation that builder.build() returns"
         )
         raise TypeError(f"check: {program!r} is neither a Module nor a ModuleGroup; {hint}")
     orders: dict[int, Orders] = {} if schedule is None else dict.fromkeys(modules, ())
     for device, given in (schedule or {}).items():
         if device not in modules:
-            raise KeyError(f"schedule: there is no device {device}; there are {devices_text(modules)}")
+            raise KeyError(f"schedule: the program has no device {device}; it has {devices_text(modules)}")
         orders[device] = _read_orders(modules[device], given)
     num_replicas, num_partitions, is_own = grid_of(program)
     if isinstance(program, Module) and schedule is None:

@@ -135,7 +135,7 @@ class Move:
 
 @frozen
 class Repair:
-    """The smallest edit that makes a given schedule run, checked; without moves if the order changes completely.
+    """The smallest edit with which a given schedule passes the check; without moves if the order changes completely.
 
     `schedule` is the repaired order of each device's entry. `orders` has the orders of all computations that change.
     """
@@ -169,8 +169,8 @@ class Verdict(Showable):
 
     `scope` names the schedules for which the verdict holds: every legal one, the given one, or the one that the check
     found. `schedule` has, for each device, an order of its entry's instructions that runs to the end; it is missing if
-    the program is refused. `notes` say what the verdict does not cover, such as the collectives of a module that is not
-    partitioned yet.
+    the program is refused. `notes` lists what the verdict does not cover, such as the collectives of a module that is
+    not partitioned yet.
     """
 
     kind: VerdictKind

@@ -424,7 +424,7 @@ class Scenarios:
         good: Scenario | None = None
         bad: Scenario | None = None
         try:
-            for scenario in over(self.enumerated, "simulating choices of the data", "choices"):
+            for scenario in over(self.enumerated, "simulating the choices that data make", "choices"):
                 if not self._simulate_within_budget(context, scenario):
                     good = scenario if good is None else good
                 else:

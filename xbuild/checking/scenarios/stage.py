@@ -83,7 +83,7 @@ def stop_finding(stopped: Mapping[int, SimulatedEvent]) -> Finding:
     shown = {device: event for device, event in stopped.items() if not starved or device in starved}
     places = [((device,), event.site) for device, event in shown.items()]
     if starved:
-        message = f"the infeed of {devices_text(starved)} has fewer items than the program takes"
+        message = f"the infeed of {devices_text(starved)} holds fewer items than the program takes"
     else:
         calls = calls_text((device, event.site.instruction) for device, event in stopped.items())
         message = f"{calls} {'wait for each other' if len(stopped) > 1 else 'hangs'}"
@@ -94,7 +94,7 @@ def stop_finding(stopped: Mapping[int, SimulatedEvent]) -> Finding:
         cause="STARVED" if starved else "MISSING_MEMBER",
         cause_text="a device whose infeed is empty hangs, and so does every device that waits for it"
         if starved
-        else "the loops and conditionals around these run differently on these devices",
+        else "these devices take different branches or trip counts around these instructions",
     )
     rows = (
         evolve(row, waits=_waits(device, event)) for row, (device, event) in zip(found.rows, shown.items(), strict=True)
@@ -106,7 +106,7 @@ def stop_finding(stopped: Mapping[int, SimulatedEvent]) -> Finding:
 def _waits(device: int, event: SimulatedEvent) -> str:
     if event.is_starved:
         return "an item of its infeed, which is empty"
-    return f"{devices_text({*event.members} - {device})} to reach the other side of it"
+    return f"{devices_text({*event.members} - {device})} to reach the other side"
 
 
 # ----------------------------------------------------------------------------
@@ -126,10 +126,13 @@ def external_wait_findings(
             if site.instruction.opcode in _DONES and is_pipelined(site.instruction):
                 yield finding(
                     "data_dependent",
-                    f"if {site} completes a transfer of a different trip than the other side expects",
+                    f"if {site} completes a transfer from a different trip than the other side expects",
                     (device_class.devices, site),
                     cause="TRAVELLING",
-                    cause_text="the state of a loop carries its context, so trips decide which transfer it completes",
+                    cause_text=(
+                        "the loop state carries the context of the transfer, so the trip decides which transfer "
+                        "completes"
+                    ),
                 )
 
 
@@ -148,7 +151,7 @@ def _infeed_findings(
     items = f"fewer than {len(places)} item{'s' * (len(places) != 1)}"
     yield finding(
         "data_dependent",
-        f"if the infeed of {one} has {'fewer items than the program takes' if repeated else items}",
+        f"if the infeed of {one} holds {'fewer items than the program takes' if repeated else items}",
         *((device_class.devices, site) for site in repeated or places),
         cause="STARVED",
         cause_text="a device whose infeed is empty hangs, and so does every device that waits for it",
@@ -176,7 +179,7 @@ def _callback_findings(context: LevelContext, device_class: DeviceClass) -> Iter
             "data_dependent",
             f"if {_callback_text(instruction)} does not return on one of {devices_text(device_class.devices)}",
             (device_class.devices, Site((), instruction)),
-            cause_text="a callback of the host may never return",
+            cause_text="a host callback may never return",
         )
 
 
@@ -309,18 +312,21 @@ class ScenarioStage:
         """The finding that not all scenarios and orders were tried, and how the tried ones ended."""
         tried, count = len(self.scenarios.enumerated), self.scenarios.count
         some = "none were" if outcomes is None else f"{tried} of {count if count <= MANY else 'very many'} were"
-        order = ", and not in every order" if self.candidates.gave_up else ""
-        ends = "" if outcomes is None else f"; the program {'ends' if outcomes.rank else 'hangs'} in all of these"
+        order = ", but not in every order" if self.candidates.gave_up else ""
+        ends = "" if outcomes is None else f"; the program {'ends' if outcomes.rank else 'hangs'} in all cases tried"
         found = self.levels.found[0] if self.levels.found else Finding("data_dependent", "")
         return Finding(
             "data_dependent",
-            f"the data decide, and not all cases could be tried: {some}{order}{ends}",
+            f"the data decide, and the check could not try all cases: {some} tried{order}{ends}",
             found.rows,
             found.instructions,
             found.devices,
             cause="NOT_ALL_TRIED",
-            cause_text="the data may decide in too many ways, or there are too many orders",
-            repair_text="give the programs a schedule, or make the deciding values equal on all devices",
+            cause_text=(
+                "the data may lead to too many combinations of choices, or the instructions have too many possible "
+                "orders"
+            ),
+            repair_text="state a schedule for each program, or make the deciding values equal on all devices",
         )
 
     @property

@@ -43,10 +43,10 @@ def pair_faults(
             if not 0 <= each < (count if is_named else max(count, most)):
                 yield finding(
                     "device_out_of_range",
-                    f"{name} names {unit} {each} as a {role}, outside 0..{count - 1}; "
-                    f"its pairs are {_pairs_text(pairs)}",
+                    f"{name} names {unit} {each} as a {role}, but the {unit}s are 0..{count - 1}; its pairs are "
+                    f"{_pairs_text(pairs)}",
                     (devices, site),
-                    cause_text=f"there is no {unit} {each}: the program has {count} {unit}{'s' * (count != 1)}",
+                    cause_text=f"the program has {count} {unit}{'s' * (count != 1)}, so {unit} {each} does not exist",
                     repair_text=f"name an existing {unit} in the pairs of {name}, or run the program on more {unit}s",
                 )
             elif times > 1 and not is_in_place(site.instruction):  # several slices have pairs of their own
@@ -54,7 +54,7 @@ def pair_faults(
                     "bad_pairs",
                     f"{name} names {unit} {each} as a {role} {times} times; its pairs are {_pairs_text(pairs)}",
                     (devices, site),
-                    cause_text="each source sends once, and each target gets one value",
+                    cause_text="each source sends at most once, and each target receives at most one value",
                 )
 
 
@@ -254,7 +254,9 @@ def _size_fault(program: GridProgram, collective: Instruction) -> str | None:
         return None
     sizes = program.grouping(collective).sizes
     if len(sizes) > 1:
-        return f"groups of {sizes[0]} and of {sizes[-1]} devices; {spelling(opcode)} requires one size"
+        return (
+            f"the groups have {sizes[0]} to {sizes[-1]} devices, but {spelling(opcode)} requires groups of equal size"
+        )
     attribute = "split_count" if opcode == "all_to_all" else "shard_count"
     expected = getattr(attributes, attribute, None)
     if opcode == "all_to_all" and expected is None:
@@ -262,7 +264,7 @@ def _size_fault(program: GridProgram, collective: Instruction) -> str | None:
     if opcode == "ragged_all_to_all":
         attribute, expected = "dimension 0 of input_offsets", collective.operands[2].shape.dims[0]  # type: ignore[union-attr]
     if expected is not None and expected != sizes[0]:
-        return f"the groups have {sizes[0]} devices, and {attribute} is {expected}"
+        return f"the groups have {sizes[0]} devices, but {attribute} is {expected}"
     return None
 
 
@@ -291,15 +293,19 @@ def _compare(program: GridProgram, a: tuple[DeviceClass, Site], b: tuple[DeviceC
     kinds = [base_of(first), base_of(second)]
     if kinds[0] != kinds[1]:
         text = f"{spelling(kinds[0])} and {spelling(kinds[1])}"
-        return finding("channel_kind_mix", f"{_are_one_text(a, b)} of two kinds: {text}", *places)
+        return finding("channel_kind_mix", f"{_are_one_text(a, b)}, but their kinds differ: {text}", *places)
     if a[1].path != b[1].path and _loops(a[1].path) != _loops(b[1].path):
         return nest_finding(f"{spelling(kinds[0])} {first.name}", *places)
     if not _have_equal_groups(program, first, second):
-        groups_of_both = f"{groups_text(first)} here, {groups_text(second)} there"
-        return finding("group_disagreement", f"{_are_one_text(a, b)}: {groups_of_both}", *places)
+        groups_of_both = f"{groups_text(first)} and {groups_text(second)}"
+        return finding(
+            "group_disagreement", f"{_are_one_text(a, b)}, but their groups differ: {groups_of_both}", *places
+        )
     if not compatible(payload(first), payload(second)):
         return finding(
-            "shape_mismatch", f"{_are_one_text(a, b)}: {payload(first)} here, {payload(second)} there", *places
+            "shape_mismatch",
+            f"{_are_one_text(a, b)}, but their shapes differ: {payload(first)} and {payload(second)}",
+            *places,
         )
     if not same_reducer(*(getattr(each.attributes, "to_apply", None) for each in (first, second))):
         return finding(
@@ -316,7 +322,7 @@ def _loops(path: Path) -> tuple[str, ...]:
 def _are_one_text(a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> str:
     names = (getattr(collective_in(site.instruction), "name", "") for _, site in (a, b))
     parts = (f"{name} of {devices_text(each.devices)}" for name, (each, _) in zip(names, (a, b), strict=True))
-    return f"{' and '.join(parts)} are one collective"
+    return f"{' and '.join(parts)} form one collective"
 
 
 def same_reducer(a: Computation | None, b: Computation | None) -> bool:
@@ -341,7 +347,7 @@ def _have_equal_groups(program: GridProgram, a: Instruction, b: Instruction) -> 
 
 
 def _find_missing(program: GridProgram, places: list[tuple[DeviceClass, Site]]) -> Iterator[Finding]:
-    """The finding for members of a group whose program does not have the collective."""
+    """The finding for participants of a group whose program does not have the collective."""
     have = {device for each, _ in places for device in each.devices}
     seen: set[int] = set()  # groups by their first member, since groups are disjoint
     for each, site in places:
@@ -357,7 +363,10 @@ def _find_missing(program: GridProgram, places: list[tuple[DeviceClass, Site]]) 
                 "whose program has no such collective",
                 *((one.devices, place) for one, place in places),
                 rows=[absent_row(lacking, f"no {site.instruction.name}")],
-                cause_text="across programs, collectives match by a unique channel id, otherwise by name",
-                repair_text=f"add {site.instruction.name} to their program, or remove them from its groups",
+                cause_text="across programs, collectives match by a unique channel id or, without one, by name",
+                repair_text=(
+                    f"add {site.instruction.name} to the program of {devices_text(lacking)}, or remove "
+                    f"{devices_text(lacking)} from its groups"
+                ),
             )
             return

@@ -129,9 +129,12 @@ def _find_disallowed(device_class: DeviceClass, places: Sequence[Site]) -> Itera
             yield finding(
                 "disallowed_computation",
                 f"{named(site.instruction)}{'' if channel is None else f' of channel {channel}'} is in "
-                f"{step.computation.name}, which {named(step.instruction)} applies to elements",
+                f"{step.computation.name}, which {named(step.instruction)} applies to each element",
                 (device_class.devices, site),
-                cause_text="it runs any number of times; only entry, call, while, scan and conditional may communicate",
+                cause_text=(
+                    "such a computation may run any number of times; communication is allowed only in the entry "
+                    "computation and in computations that a call, while, scan or conditional runs"
+                ),
                 repair_text=f"move {site.instruction.name} out of {step.computation.name}",
             )
 
@@ -149,7 +152,7 @@ def _check_wrapped(device_class: DeviceClass, start: Site) -> Iterator[Finding]:
             (device_class.devices, start),
             *((device_class.devices, site) for site in inside[:4]),
             cause_text="an async-start wraps one collective, or only collectives and transfers",
-            repair_text=f"start each collective of {called.name} by itself, or call {called.name}",
+            repair_text=f"start each collective of {called.name} separately, or call {called.name}",
         )
 
 
@@ -163,7 +166,7 @@ def _check_dones(device_class: DeviceClass, start: Site, dones: list[Site]) -> I
             "duplicate_done",
             f"{named(start.instruction)} has {len(distinct)} {done}s: {names}",
             *((device_class.devices, place) for place in (start, *distinct)),
-            cause_text=f"one {done} completes each {spelling(start.instruction.opcode)}",
+            cause_text=f"exactly one {done} completes each {spelling(start.instruction.opcode)}",
         )
         return
     for d in distinct:
@@ -187,13 +190,13 @@ def _kind_finding(device_class: DeviceClass, start: Site, done: Site) -> Finding
 
 
 def _nest_finding(device_class: DeviceClass, start: Site, done: Site) -> Finding:
-    travels = ", or the state of a loop carries the context" if start.instruction.opcode in TRANSFERS else ""
+    travels = ", unless a loop-carried value is the context" if start.instruction.opcode in TRANSFERS else ""
     return finding(
         "nest_mismatch",
-        f"{named(start.instruction, start.path)} and its done {done} are under different calls",
+        f"{named(start.instruction, start.path)} and its done {done} are inside different calls",
         (device_class.devices, start),
         (device_class.devices, done),
-        cause_text=f"a start and its done are in one computation{travels}",
+        cause_text=f"a start and its done must be in the same computation{travels}",
         repair_text=f"move {done.instruction.name} to the computation of {start.instruction.name}, its operand",
     )
 
@@ -208,8 +211,8 @@ def _compare_attributes(device_class: DeviceClass, start: Site, done: Site) -> I
         if first is not None and second is not None and first != second:
             yield finding(
                 kind,
-                f"{named(start.instruction)} has {text.format(first)} "
-                f"and its done {done.instruction.name} has {text.format(second)}",
+                f"{named(start.instruction)} has {text.format(first)}, but its done {done.instruction.name} has "
+                f"{text.format(second)}",
                 (device_class.devices, start),
                 (device_class.devices, done),
                 repair_text=f"give {done.instruction.name} {text.format(first)}",
@@ -228,7 +231,9 @@ def _find_missing_done(device_class: DeviceClass, start: Site, places: Sequence[
         "missing_done",
         f"{named(start.instruction, start.path)}{on} has no {spelling(opcode)}",
         (device_class.devices, start),
-        cause_text=f"one {spelling(opcode)} completes each {spelling(start.instruction.opcode)}, on the same device",
+        cause_text=(
+            f"exactly one {spelling(opcode)} on the same device completes each {spelling(start.instruction.opcode)}"
+        ),
         repair_text=f"add {spelling(opcode)}({name}){f', channel_id={channel}' if is_transfer else ''}",
     )
 
@@ -248,7 +253,7 @@ def _find_missing_start(
         "missing_start",
         f"{named(done.instruction, done.path)} completes no {spelling(opcode)}",
         (device_class.devices, done),
-        repair_text=f"give it as operand the {spelling(opcode)} that it completes",
+        repair_text=f"make the {spelling(opcode)} that it completes its operand",
     )
 
 
@@ -274,7 +279,7 @@ def _find_misuses(device_class: DeviceClass, places: Sequence[Site], dones: Done
     ends = {operand for p in places for operand in p.instruction.operands}
     for update, site in mine.items():
         if update.opcode == "async_update" and update not in ends and dones.get(origin(update)):
-            yield _misuse_finding(device_class, site, "is an update without a later async-done")
+            yield _misuse_finding(device_class, site, "is an async-update without a later async-done")
 
 
 def _misuse_finding(device_class: DeviceClass, start: Site, misuse: str, *users: Site) -> Finding:
@@ -283,7 +288,7 @@ def _misuse_finding(device_class: DeviceClass, start: Site, misuse: str, *users:
         f"{named(start.instruction, start.path)} {misuse}",
         (device_class.devices, start),
         *((device_class.devices, user) for user in users),
-        cause_text="a start does not return the result yet; its done does",
+        cause_text="the done, not the start, returns the result",
         repair_text=f"use the done of {start.instruction.name} instead",
     )
 
@@ -323,11 +328,13 @@ def _find_global_program(device_class: DeviceClass) -> Iterator[Finding]:
 def _not_partitioned(device_class: DeviceClass, instruction: Instruction, before: AnyShape, after: AnyShape) -> Finding:
     return finding(
         "not_partitioned",
-        f"{named(instruction)} turns {before.plain()} into {after.plain()}: the program is still the global one",
+        f"{named(instruction)} turns {before.plain()} into {after.plain()}, so this is still the global program",
         (device_class.devices, Site((), instruction)),
-        cause_text=f"XLA's partitioner replaces {instruction.attributes.custom_call_target}, and it has not run",
-        repair_text="xb.shard.partition(module).run(*arrays) runs it, xb.from_jax(f, *args) has XLA partition it; "
-        "XLA dumps the program of one device after its pass spmd-partitioning",
+        cause_text=f"XLA's partitioner, which has not run yet, replaces {instruction.attributes.custom_call_target}",
+        repair_text=(
+            "run it with xb.shard.partition(module).run(*arrays); or let XLA partition it: xb.from_jax(f, *args) "
+            "does this, and XLA dumps the program of one device after its pass spmd-partitioning"
+        ),
     )
 
 
@@ -340,7 +347,10 @@ def _find_cycles(device_class: DeviceClass) -> Iterator[Finding]:
                 "cycle",
                 f"the instructions {names} of {computation.name} use each other in a cycle",
                 *((device_class.devices, Site((), i)) for i in cycle),
-                cause_text="an instruction runs after its operands and control predecessors, so these can never run",
+                cause_text=(
+                    "an instruction runs after its operands and control predecessors, so none of these "
+                    "instructions can ever run"
+                ),
             )
 
 
@@ -383,7 +393,7 @@ def _order_finding(device_class: DeviceClass, instruction: Instruction, before: 
     what = "its operand" if role == "operand" else "its control predecessor"
     return finding(
         "bad_schedule",
-        f"the schedule has {instruction.name} before {what} {before.name}",
+        f"the schedule places {instruction.name} before {what} {before.name}",
         (device_class.devices, Site((), instruction)),
         (device_class.devices, Site((), before)),
         repair_text=f"move {before.name} before {instruction.name}",

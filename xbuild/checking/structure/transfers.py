@@ -213,7 +213,7 @@ def _find_shared_channels(classes: tuple[DeviceClass, ...], channels: Mapping[in
                     f"and by {op_and_name(halves[0].instruction)}",
                     (each.devices, site),
                     (halves[0].devices, halves[0].site),
-                    repair_text=f"give {instruction.name} a channel of its own",
+                    repair_text=f"give {instruction.name} its own channel",
                 )
 
 
@@ -268,8 +268,10 @@ def _find_duplicates(program: GridProgram, channel: Channel) -> Iterator[Finding
                 "duplicate_channel",
                 f"channel {channel.number} has {len(alike)} {role}s: {names}",
                 *((half.devices, half.site) for half in alike),
-                cause_text=f"a channel has one {role}, or pairs that say which of them a {OTHER[role]} meets",
-                repair_text=f"give each {role} a channel of its own, with its {OTHER[role]}",
+                cause_text=(
+                    f"a channel has one {role}, or source-target pairs that match each {role} with a {OTHER[role]}"
+                ),
+                repair_text=f"give each {role} and its {OTHER[role]} their own channel",
             )
 
 
@@ -288,9 +290,9 @@ def _find_one_sided(program: GridProgram, channel: Channel) -> Iterator[Finding]
                 f"{calls} on channel {channel.number} {verb} no {other}",
                 *((half.devices, half.site) for half in halves),
                 rows=[absent_row(rest, f"no {other} on channel {channel.number}")],
-                cause_text=f"no recv takes what {halves[0].instruction.name} sends"
+                cause_text=f"no recv takes the value that {halves[0].instruction.name} sends"
                 if role == "send"
-                else f"no send feeds {halves[0].instruction.name}",
+                else f"no send provides a value for {halves[0].instruction.name}",
                 repair_text=f"add a {other} with its {other}-done on channel {channel.number}, or remove the {role}",
             )
 
@@ -343,10 +345,10 @@ def _check_peer(
         names = join_words(site.instruction.name for _, site in places)
         return finding(
             "self_send",
-            f"on channel {channel.number} device {device} passes a value to itself: {names}",
+            f"on channel {channel.number}, device {device} passes a value to itself: {names}",
             *places,
-            cause_text="a send and the recv that it meets run on different devices",
-            repair_text=f"use the operand of {half.instruction.name} itself",
+            cause_text="a send and its recv must run on different devices",
+            repair_text=f"use the operand of {half.instruction.name} directly",
         )
     if other is not None:
         return None
@@ -355,8 +357,8 @@ def _check_peer(
     elsewhere = channel.halves[OTHER[role]][0]
     return finding(
         "peer_mismatch",
-        f"{half.instruction.name} of device {device} goes {to} device {peer} on channel {channel.number}, "
-        f"and its {OTHER[role]} {elsewhere.instruction.name} is on {devices_text(elsewhere.devices)}",
+        f"{half.instruction.name} of device {device} transfers {to} device {peer} on channel {channel.number}, but "
+        f"its {OTHER[role]} {elsewhere.instruction.name} is on {devices_text(elsewhere.devices)}",
         ((device,), half.site),
         (elsewhere.devices, elsewhere.site),
         rows=[absent_row([peer], f"no {OTHER[role]} on channel {channel.number}")],
@@ -372,8 +374,8 @@ def _peer_finding(channel: Channel, instruction: Instruction, device: int, peer:
     meets = "no device" if back is None else f"device {back}"
     return finding(
         "peer_mismatch",
-        f"on channel {channel.number} {mine.instruction.name} of device {device} meets device {peer}, "
-        f"and {other.instruction.name} of device {peer} meets {meets}",
+        f"on channel {channel.number}, {mine.instruction.name} of device {device} is paired with device {peer}, but "
+        f"{other.instruction.name} of device {peer} is paired with {meets}",
         ((device,), mine.site),
         ((peer,), other.site),
         repair_text=f"give {mine.instruction.name} and {other.instruction.name} the same source_target_pairs",
@@ -423,12 +425,15 @@ def _compare_pair(number: int, sends: list[Half], recvs: list[Half], *, is_peele
     if not compatible(payload(first), payload(second)):
         yield finding(
             "shape_mismatch",
-            f"on channel {number} {first.name} sends {payload(first)} but {second.name} expects {payload(second)}",
+            f"on channel {number}, {first.name} sends {payload(first)}, but {second.name} expects {payload(second)}",
             *places,
         )
     if first.attributes.is_host_transfer != second.attributes.is_host_transfer:
         one, two = first.attributes.is_host_transfer, second.attributes.is_host_transfer
-        text = f"on channel {number} {first.name} has is_host_transfer={one} and {second.name} is_host_transfer={two}"
+        text = (
+            f"on channel {number}, {first.name} has is_host_transfer={one}, but {second.name} has "
+            f"is_host_transfer={two}"
+        )
         yield finding("host_flag_mismatch", text, *places)
     if len(sends) == len(recvs) == 1 and send.site.path == recv.site.path:
         return

@@ -82,8 +82,8 @@ def all_reduce(back: Pullback, operands: Sequence[Value], *, to_apply: Computati
         return _sum_over_group(back, parts)
     if reducer not in ("maximum", "minimum"):
         refuse_derivative(
-            "its to_apply is not an add, maximum or minimum, and other reducers have no derivative",
-            "an all_gather followed by a reduce has a derivative",
+            "its to_apply is not an add, a maximum or a minimum, and no other reducer has a derivative",
+            "use an all_gather followed by a reduce, which has a derivative",
         )
     rows = zip(parts, operands, results, strict=True)
     wins = [None if ct is None else _is_result(operand, result) for ct, operand, result in rows]
@@ -130,8 +130,8 @@ def reduce_scatter(
 ) -> Cotangents:
     if reducer_of(to_apply) != "add":
         refuse_derivative(
-            "its to_apply is not an add, and other reducers have no derivative",
-            "for a maximum or minimum, an all_reduce followed by a slice has a derivative",
+            "its to_apply is not an add, and no other reducer has a derivative",
+            "for a maximum or a minimum, use an all_reduce followed by a slice, which has a derivative",
         )
     parts = _fill_zeros(back, _cotangents(back, operands), _results(back, len(operands)))
     return _record_together(
@@ -175,8 +175,8 @@ def collective_permute(
 ) -> Cotangents:
     if slice_sizes:
         refuse_derivative(
-            "it works in place (slice_sizes), and that form has no derivative",
-            "a collective-permute of the slice followed by a dynamic-update-slice has one",
+            "it works in place (slice_sizes), and the in-place form has no derivative",
+            "use a collective-permute of the slice followed by a dynamic-update-slice, which has a derivative",
         )
     parts = _fill_zeros(back, _cotangents(back, operands), _results(back, len(operands)))
     pairs = tuple([(target, source) for source, target in source_target_pairs])

@@ -11,7 +11,9 @@ from ..rules import BITS_HAVE_NO_DERIVATIVE, Cotangents, Pullback, no_derivative
 
 no_derivative(
     "stochastic_convert",
-    reason="it rounds at random, so that a small change of the operand changes the result by nothing or by a step",
+    reason=(
+        "it rounds at random, so a small change of the operand changes the result either not at all or by a full step"
+    ),
 )
 
 

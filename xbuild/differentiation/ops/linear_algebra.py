@@ -255,8 +255,8 @@ def getrf(back: Pullback, operands: Sequence[Value]) -> Cotangents:
     rows, columns = array_shape(a).dims[-2:]
     if rows != columns:
         refuse_derivative(
-            f"its operand is {array_shape(a)}, but only the factors of square matrices have a derivative",
-            "solve with the square part, or factor a^H a",
+            f"its operand is {array_shape(a)}, but only factors of square matrices have a derivative",
+            "use the square part of the matrix, or factor a^H a",
         )
     if ct is None or not array_shape(ct).size:
         return (None,)

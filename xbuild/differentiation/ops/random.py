@@ -7,6 +7,8 @@ from ..rules import no_derivative, zero_derivative
 zero_derivative("rng_bit_generator", "rng_get_and_update_state")
 no_derivative(
     "rng",
-    reason="the numbers drawn are not a function of the bounds (or mean and deviation): draw with constants, then "
-    "scale and shift the numbers",
+    reason=(
+        "the random numbers are not a differentiable function of the bounds (or of the mean and deviation): "
+        "draw them with constants, then scale and shift them"
+    ),
 )

@@ -71,8 +71,9 @@ def _pull_back_known(part: _ReducedOperand, known: Sequence[str] | None, n: int)
         return _pull_back_extremum(part)
     if reducer != "multiply":
         refuse_derivative(
-            "its to_apply is not recognized: add, multiply, maximum and minimum have a derivative, one per operand",
-            "use one of these, or an xb.scan over the dimension, which has a derivative",
+            "its to_apply is not recognized: only add, multiply, maximum and minimum have a derivative, with "
+            "one reducer per operand",
+            "use one of these reducers, or an xb.scan over the dimension, which has a derivative",
         )
     return _pull_back_product(part)
 

@@ -70,7 +70,7 @@ def _pull_back_operand(
         refuse_derivative(
             "only a scatter that adds, subtracts, multiplies, overwrites, or keeps the maximum or minimum has a "
             "derivative",
-            "xb.custom_vjp(target) registers your own rule for a custom_call",
+            "to register your own rule for a custom_call, use xb.custom_vjp(target)",
         )
     if not array_shape(scattered.update).size:
         return (convert_like(scattered.ct, scattered.operand) if wants[0] else None), None

@@ -14,7 +14,7 @@ from ..rules import Cotangents, Pullback, no_derivative, vjp, zero_derivative
 zero_derivative("get_dimension_size")
 no_derivative(
     "set_dimension_size", "dynamic_reshape",
-    reason="its result has a dimension whose size is only known at run time, but cotangents have static shapes",
+    reason="its result has a dimension whose size is known only at run time, but cotangents have static shapes",
 )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from ..rules import (
 from .linear_algebra import LAPACK
 
 zero_derivative("infeed")
-no_derivative("outfeed", reason="values handed to the host have no cotangent")
+no_derivative("outfeed", reason="values sent to the host have no cotangent")
 
 # ----------------------------------------------------------------------------
 # Transfers
@@ -162,7 +162,7 @@ def custom_call(back: Pullback, operands: Any, *, custom_call_target: str, **att
     if rule is None:
         refuse_derivative(
             f"no rule is registered for the target {custom_call_target!r}",
-            f"xb.custom_vjp({custom_call_target!r}) registers one",
+            f"register a rule with xb.custom_vjp({custom_call_target!r})",
             LEAVE_OUT_OF_ARGNUMS,
         )
     return rule(back, operands)

@@ -62,7 +62,7 @@ def at_most(first: Value, second: Value) -> Value:
 
 
 _PREFERENCES = {"maximum": at_least, "minimum": at_most}
-_CUSTOM_RULE = "xb.custom_vjp(target) registers your own rule for a custom_call"
+_CUSTOM_RULE = "to register your own rule for a custom_call, use xb.custom_vjp(target)"
 
 
 @vjp

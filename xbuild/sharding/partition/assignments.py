@@ -304,7 +304,7 @@ def _describe_way(request: ChoiceRequest, chosen: Chosen, other: Assignment) -> 
     acts = [*_describe_operands(request, chosen, other), *_describe_result(request, chosen, other)]
     if not acts and request.count_fetched is not None and request.count_fetched(other):
         acts = ["fetching elements from neighbours"]
-    return join_words(acts) or "moving nothing"
+    return join_words(acts) or "moving no elements"
 
 
 def _describe_operands(request: ChoiceRequest, chosen: Chosen, other: Assignment) -> Iterator[str]:

@@ -163,8 +163,11 @@ def _check_end(
     for dim, (one, other) in enumerate(zip(manual_axes, free, strict=True)):
         if sharding.dim(dim).axes != (*one, *other):
             names = ", ".join(axis.name for axis in one)
-            message = f"{instruction.name} shards dimension {dim} of array {number} along {names} after other axes"
-            refuse("invalid_operand", f"partition: {message}; manual axes must come first")
+            message = (
+                f"{instruction.name} shards dimension {dim} of array {number} along the manual axes {names} after "
+                "other axes"
+            )
+            refuse("invalid_operand", f"partition: {message}; list the manual axes first")
     local = local_dims(shard_dims(sharding.mesh, manual_axes), outer.dims)
     if local != inner.dims:
         names = ", ".join(axis.name for axis in manual) or "no axis"

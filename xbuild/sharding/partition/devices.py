@@ -166,15 +166,20 @@ def check_inside(instruction: Instruction, mesh: Mesh, device: int | None = None
                 what = f"a {spelling(each.opcode)} on {'one device' if own is None else f'device {own}'}"
                 refuse(
                     "invalid_operand",
-                    f"partition: {each.name} is {what} inside {op_and_name(instruction)}, which {runner} runs as is",
+                    f"partition: {each.name} is {what} inside {op_and_name(instruction)}, which {runner} runs "
+                    "unchanged",
                     f"move it out of {op_and_name(instruction)}, or into a call, a loop or a branch",
                 )
 
 
 def refuse_unplaced(instruction: Instruction) -> NoReturn:
     """Refuse a feed or a transfer that states neither a device nor a sharding."""
-    fault = f"partition: {instruction.name} is a {instruction.opcode}, which every device of the mesh would run"
-    refuse("invalid_operand", f"{fault}, but only one may", "place it on one: sharding={maximal device=0}")
+    fault = f"partition: every device of the mesh would run {op_and_name(instruction)}"
+    refuse(
+        "invalid_operand",
+        f"{fault}, but only one device may run it",
+        "place it on one device: sharding={maximal device=0}",
+    )
 
 
 def _feed_parts(frame: Frame, instruction: Instruction) -> Tree:

@@ -46,9 +46,9 @@ class ValueExplanation:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield f"%{self.name}: its sharding was not propagated" if self.sharding is None else str(self.sharding)
+        yield f"%{self.name}: no sharding was propagated to this value" if self.sharding is None else str(self.sharding)
         count = len(self.inserted)
-        yield f"collectives inserted for it ({count})" if count else "no collective was inserted for it"
+        yield f"collectives inserted for this value ({count})" if count else "no collectives inserted for this value"
         yield from (f"  {each}" for each in self.inserted)
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,8 +77,8 @@ def explain(
     ... }'''
     >>> found = xb.shard.partition(xb.parse_hlo(text))
     >>> print(explain(found, "y"))
-    %y f32[8,6] is [{}, {}]: replicated, since no sharding propagated to it
-    collectives inserted for it (2)
+    %y f32[8,6] is [{}, {}]: replicated, since no sharding propagated to this value
+    collectives inserted for this value (2)
       all-gather.1: all_gather over x, 64 bytes: y (<hlo>:5) takes a (<hlo>:3) replicated, but a is sharded along `x` in dimension 1: with dimension 1 sharded, y would produce partial results; combining partial results of y along `x` would send 192 bytes instead of 112
       all-gather.2: all_gather over x, 48 bytes: y (<hlo>:5) takes b (<hlo>:4) replicated, but b is sharded along `x` in dimension 0: with dimension 0 sharded, y would produce partial results; combining partial results of y along `x` would send 192 bytes instead of 112
     """  # noqa: E501
@@ -93,7 +93,10 @@ def _explain_global_value(found: Partitioned, name: str, leaf: int) -> ValueExpl
     inserted = tuple(each for each in found.communications if name in (each.value, _name_user(each)))
     if not any(each.name == name for computation in found.whole.computations for each in computation.instructions):
         names = ", ".join(each.name for each in found.communications) or "none"
-        what = f"{found.whole.name} has no value {name!r}, and no such collective was inserted; inserted were {names}"
+        what = (
+            f"{found.whole.name} has no value {name!r}, and the partitioner inserted no such collective; it "
+            f"inserted {names}"
+        )
         refuse("undefined_name", what, "xbuild shard TARGET lists all values")
     propagated = found.propagated
     sharding = None if propagated is None else explain_value(propagated, name, leaf=leaf)
@@ -128,7 +131,10 @@ class Advice:
     def __str__(self) -> str:
         sent = f"a device sends {self.bytes} bytes in total instead of {self.bytes_before}"
         held = f"holds {self.held} bytes of {self.value} instead of {self.held_before}"
-        return f"with {self.value} stated as {describe(self.sharding)}, it is not inserted: {sent}, and {held}"
+        return (
+            f"if {self.value} is stated as {describe(self.sharding)}, this collective is not inserted: {sent}, and "
+            f"{held}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
@@ -149,7 +155,7 @@ def advise(found: Partitioned, name: str) -> tuple[Advice, ...]:
     >>> parts = xb.shard.partition(stated)
     >>> for each in advise(parts, parts.communications[0].name):
     ...     print(each)
-    with parameter.2 stated as replicated, it is not inserted: a device sends 0 bytes in total instead of 48, and holds 96 bytes of parameter.2 instead of 48
+    if parameter.2 is stated as replicated, this collective is not inserted: a device sends 0 bytes in total instead of 48, and holds 96 bytes of parameter.2 instead of 48
     """  # noqa: E501
     communication, propagated = found.communication(name), found.propagated
     if propagated is None or propagated.strategy != "shardy":

@@ -216,7 +216,7 @@ class TopK(Handler):
     verbs: ClassVar[Verbs] = Verbs(
         reduces="ranks along",
         needs="ranks along",
-        gathers="each device ranks its own shard, gathers the results of all shards, and ranks these",
+        gathers="each device ranks its own shard, gathers the results of all shards, and ranks the gathered results",
     )
     fetches_elements: ClassVar[bool] = True
 

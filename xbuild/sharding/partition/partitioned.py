@@ -162,7 +162,9 @@ def price(
 def _machine(machine: Machine | str) -> Machine:
     found = named_machine(machine) if isinstance(machine, str) else machine
     if not isinstance(found, Machine):
-        raise TypeError(f"costs: machine is {machine!r}; expected a Machine, such as 'h100' or xb.Machine(flops=...)")
+        raise TypeError(
+            f"costs: machine is {machine!r}; expected the name of a machine, such as 'h100', or xb.Machine(flops=...)"
+        )
     return found
 
 
@@ -247,7 +249,8 @@ class Partitioned:
         found = next((each for each in self.communications if each.name == name), None)
         names = ", ".join(each.name for each in self.communications) or "none"
         return found or refuse(
-            "undefined_name", f"{self.module.name} has no inserted collective {name!r}; inserted were {names}"
+            "undefined_name",
+            f"{self.module.name} has no inserted collective {name!r}; the partitioner inserted {names}",
         )
 
     def __repr__(self) -> str:
@@ -264,7 +267,7 @@ def _slice_part(array: Any, shape: AnyShape, sharding: Tree, device: int, paddin
         return array
     global_array = np.asarray(array, shape.dtype.dtype)
     if global_array.shape != shape.dims:
-        refuse("dimension_mismatch", f"{what} has dimensions {global_array.shape}, expected {shape.dims}")
+        refuse("dimension_mismatch", f"{what} has dimensions {global_array.shape}; expected {shape.dims}")
     return part_of(global_array, sharding, device, padding)
 
 
@@ -342,5 +345,5 @@ def tiling(found: Partitioned | Propagated | Module | Computation, name: str, *,
     sharding, shape = propagated.sharding(name), propagated.shape(name, leaf)
     one = sharding[leaf] if isinstance(sharding, tuple) else sharding
     if not isinstance(one, Sharding) or not isinstance(shape, Shape):
-        refuse("invalid_operand", f"{name} is not on the axes of the mesh, so it has no tiles")
+        refuse("invalid_operand", f"{name} is not placed on the axes of the mesh, so it has no tiles")
     return Tiling(name, shape.plain(), one)

@@ -103,8 +103,11 @@ def partition(module: Module | Propagated, *, propagate: bool = True, mesh: Mesh
         return _partition_until_decided(prepared, propagated.mesh, Story(lambda: propagated))
     mesh = mesh or mesh_of_program(module)
     if mesh is None:
-        refuse("invalid_attribute", f"partition: no sharding of {module.name} names a mesh, and it has one partition",
-               "pass the mesh that it runs on: mesh=xb.Mesh(x=2)")  # fmt: skip
+        refuse(
+            "invalid_attribute",
+            f"partition: no sharding in {module.name} names a mesh, and the program has only one partition",
+            "pass the mesh of the program: mesh=xb.Mesh(x=2)",
+        )
     module = on_one_mesh(module, mesh)
     module = _prepare(module, mesh)
     causes = propagate_shardings(module, mesh=mesh) if propagate else None

@@ -51,7 +51,9 @@ class Verbs:
 
     reduces: str = "reduces"
     holds: str = "a partial {}"
-    gathers: str = "each device reduces its own shard, gathers the results of all shards, and reduces these"
+    gathers: str = (
+        "each device reduces its own shard, gathers the results of all shards, and reduces the gathered results"
+    )
     needs: str = ""
     moves: str = "moves elements along"
 
@@ -220,8 +222,8 @@ FIRST_TRIP = ReasonKind("loop state", "{taker} takes {value} {needed}, but {befo
 NEXT_TRIP = ReasonKind("loop state", "{taker} takes {value} {needed}, but {before}", taker="the next trip of {user}")
 BEFORE_LOOP = ReasonKind(
     "before a loop",
-    "{user} reads different elements of {value} in each trip, at positions known only at run time, and changes none: "
-    "{value} is taken {needed} once, before the first trip, but {before}",
+    "{user} reads different elements of {value} in each trip, at positions known only at run time, and changes "
+    "none: it takes {value} {needed} once, before the first trip, but {before}",
     taker="the state of {user}",
 )
 """A loop invariant is gathered once before the loop, and not in part in each trip."""
@@ -234,19 +236,20 @@ BRANCH_RESULT = ReasonKind(
 DECIDES = ReasonKind("decides", "{value} decides {user}, so each device needs all of it, but {before}")
 AGREED = ReasonKind(
     "agreement",
-    "{value_there} decides {decided} in which devices communicate, and the check cannot prove that they all have the "
-    "same value: all take the first device's",
+    "{value_there} decides {decided} in which devices communicate, and the check cannot prove it equal on all "
+    "devices: all devices take the value of the first device",
 )
 INTO_REGION = ReasonKind("manual region", "{user} takes {value} {needed} into a manual region, but {before}")
 OUT_OF_REGION = ReasonKind("manual region", "{user} takes {value} {needed} out of a manual region, but {before}")
 WHOLE_OPERAND = ReasonKind("whole operand", "{user} runs on replicated operands because {unsplit}, but {before}")
 ON_DEVICE = ReasonKind(
     "one device",
-    "{user} is placed on device {device} only, which takes {value} {needed}, but {before}",
-    of_numbers="{user} is placed on device {device} only: the other devices receive {value} from it",
+    "{user} runs only on device {device}, which takes {value} {needed}, but {before}",
+    of_numbers="{user} runs only on device {device}: the other devices receive {value} from that device",
 )
 DRAWN_ONCE = ReasonKind(
-    "random numbers", "{user} draws random numbers, which differ between devices: all take those of the first"
+    "random numbers",
+    "{user} draws random numbers, which differ between devices: all devices take the numbers of the first device",
 )
 OTHER_DEVICES = ReasonKind(
     "other devices", "{user} moves {value} to a mesh that lists the devices in a different order"
@@ -257,15 +260,15 @@ elements move, `made` is the sharding of the result."""
 
 HELD_ELEMENTS = ReasonKind(
     "held elements",
-    "{user} takes elements of {source} along {dims}; each device contributes those that it holds, and zeros for the "
-    "others; {added} because {user_name} is needed {needed}{given_cause}",
+    "{user} takes elements of {source} along {dims}; each device contributes the elements that it holds, and zeros "
+    "for the rest; {added} because {user_name} is needed {needed}{given_cause}",
 )
 """`source` is the array, `dims` are its split dimensions with their axes."""
 
 TOTALS = ReasonKind(
     "totals",
-    "{user} scans dimension {dim} of {scanned}, sharded along {axes}; each device scans its own shard and combines it "
-    "with the total of the shards {side} it: all devices take the totals of all shards",
+    "{user} scans dimension {dim} of {scanned}, sharded along {axes}; each device scans its own shard and combines "
+    "the result with the total of the shards {side} that shard: all devices take the totals of all shards",
 )
 """A scan along the split dimension `dim`; `side` says whether the shards before or after it count."""
 
@@ -305,7 +308,10 @@ class _Fields(dict[str, str]):
         return FIELDS[name](why, move) if name in FIELDS else str(why.details[name])
 
 
-_ADDED = {"all_reduce": "these are added here", "reduce_scatter": "these are added and scattered here"}
+_ADDED = {
+    "all_reduce": "the contributions are added here",
+    "reduce_scatter": "the contributions are added and scattered here",
+}
 
 FIELDS: dict[str, Callable[[Because, ArrayMove], str]] = {
     "user": lambda why, move: name_with_line(why.user),
@@ -325,7 +331,7 @@ FIELDS: dict[str, Callable[[Because, ArrayMove], str]] = {
     "displaced": lambda why, move: _describe_displacement(why, move),
     "source": lambda why, move: name_of(why.details["source"]),
     "dims": lambda why, move: _split_dims(why),
-    "added": lambda why, move: _ADDED.get(move.opcode, "these are resharded on the way"),
+    "added": lambda why, move: _ADDED.get(move.opcode, "the contributions are resharded on the way"),
     "axes": lambda why, move: name_axes(why.details["axes"], why.details["mesh"]),
     "scanned": lambda why, move: name_of(why.user.operands[0]),
 }
@@ -343,7 +349,7 @@ def _explain_unsplit(op: Instruction) -> str:
     """Why an op runs on replicated operands, as a clause."""
     properties = OPS[op.opcode].properties
     if op.opcode == "custom_call":
-        return f"nothing is known of what {op.attributes.custom_call_target} computes"
+        return f"xbuild does not know what {op.attributes.custom_call_target} computes"
     shapes = [leaf for each in (*op.operands, op) for leaf in leaves(each.shape)]
     if any(isinstance(each, Shape) and each.is_dynamic for each in shapes):
         return "its extents are known only at run time"
@@ -363,7 +369,7 @@ def _describe_displacement(why: Because, move: ArrayMove) -> str:
     if not lost:
         return f"{user} is produced {describe(why.details['made'])}"
     dims = f"{'dimension' if len(lost) == 1 else 'dimensions'} {join_words([*map(str, lost)])}"
-    return f"its elements change their position along {dims} of {user}"
+    return f"its elements change position along {dims} of {user}"
 
 
 def _loses_axis(had: Sequence[Axis], needed: Sequence[Axis]) -> bool:
@@ -468,10 +474,10 @@ class Partial(Reduced):
     def _explain_combination(self, move: ArrayMove) -> str:
         assert move.needed is not None
         if move.opcode not in ("all_reduce", "reduce_scatter"):
-            return f"these are resharded on the way because {explain_need(self.uses, move)}"
+            return f"the partial results are resharded on the way because {explain_need(self.uses, move)}"
         verb = _COMBINED.get(self.combiner, "combined by its computation")
         scattered = " and scattered" if move.opcode == "reduce_scatter" else ""
-        return f"these are {verb}{scattered} here because {explain_need(self.uses, move)}"
+        return f"the partial results are {verb}{scattered} here because {explain_need(self.uses, move)}"
 
     def facts(self, move: ArrayMove) -> dict[str, Any]:
         assert move.needed is not None
@@ -503,7 +509,7 @@ class Alternative:
     def describe(self) -> str:
         """The comparison in words."""
         if self.bytes == self.chosen:
-            return f"{self.what} would send {self.bytes} bytes as well"
+            return f"{self.what} would also send {self.bytes} bytes"
         return f"{self.what} would send {self.bytes} bytes instead of {self.chosen}"
 
 
@@ -566,7 +572,7 @@ class Chosen:
         if self.verbs.needs:
             return f"{self.verbs.needs} all of dimension {dim}"
         if kind == "permutation":
-            return f"moves elements along dimension {dim}, and needs all of it"
+            return f"moves elements along dimension {dim}, and needs all of that dimension"
         if kind == "reduction":
             return f"cannot combine partial results along dimension {dim}"
         return f"needs all of dimension {dim}"
@@ -591,7 +597,7 @@ class Chosen:
             if any(count(self.assignment[own]) < self.rule.factors[own].size for own in outer):
                 return (
                     f"dimension {dim} of {name_of(value)} is the inner part of dimension {each} of {name_of(held)}, "
-                    "so a shard of it would be many separate pieces of that"
+                    "so a shard of the inner dimension would consist of many separate pieces of the outer one"
                 )
         return ""
 
@@ -605,7 +611,7 @@ class Chosen:
         split = " x ".join(map(str, sizes))
         shards = f"{parts} shards along {name_axes(axes, self.mesh)}"
         start = f"{name_of(self.op)} splits dimension {dim} of {name_of(value)} into {split}"
-        return f"{start}, and {shards} do not align with that"
+        return f"{start}, and {shards} do not align with this split"
 
     def describe_result(self) -> str:
         """In which sharding the result is produced, and whether it is needed in that."""
@@ -711,7 +717,7 @@ class Result(Reason):
         assert move.had is not None
         cause = move.story.cause(self.user)
         other = self.other(move)
-        start = f"{self._name_result(move)} produced {describe(move.had)}, but needed {describe(move.needed)}"
+        start = f"{self._name_result(move)} produced {describe(move.had)}, but is needed {describe(move.needed)}"
         ends = [f"({cause})" if cause else "", *self.obstacles(move), other.describe() if other is not None else ""]
         return "; ".join([f"{start} {ends[0]}".rstrip(), *filter(None, ends[1:])])
 
@@ -780,8 +786,8 @@ class Neighbours(Reason):
     def sentence(self, move: ArrayMove) -> str:
         return (
             f"{name_with_line(self.user)} {self._describe_move()}, {self._describe_parts()}: "
-            f"{self._describe_lack()}; it gets {self._describe_elements()} from {self._name_part()} of "
-            f"{self._name_sender()}"
+            f"{self._describe_lack()}; here the device receives {self._describe_elements()} from "
+            f"{self._name_part()} of {self._name_sender()}"
         )
 
     def _describe_move(self) -> str:
@@ -867,14 +873,21 @@ class Story:
         if isinstance(value.shape, TupleShape):
             return ""
         if self.propagated is None:
-            return "the program states it" if SHARDING in value.annotations else "no sharding is stated for it"
+            return (
+                "the program states this sharding"
+                if SHARDING in value.annotations
+                else "no sharding is stated for this value"
+            )
         try:
             cause = self.propagated.cause(value.name)
         except XbuildError:  # a value of a computation that replaced a call
             return ""
         if cause.kind == "propagated":
             return self._name_origins(value)
-        words = {"stated": f"the program states it{at(cause.where)}", "whole": "no axes propagated to it"}
+        words = {
+            "stated": f"the program states this sharding{at(cause.where)}",
+            "whole": "no axes propagated to this value",
+        }
         return words.get(cause.kind, "")
 
     def _name_origins(self, value: Instruction) -> str:
@@ -882,7 +895,7 @@ class Story:
         assert self.propagated is not None
         chains: Any = self.propagated.chains(value.name)
         found = dict.fromkeys(f"{origin}{at(where)}" for _, _, _, origin, where in chains if origin != name_of(value))
-        return f"its axes propagate from {join_words(list(found))}" if found else "the program states it"
+        return f"its axes propagate from {join_words(list(found))}" if found else "the program states this sharding"
 
 
 def at(where: Source | None) -> str:

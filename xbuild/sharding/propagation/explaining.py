@@ -110,10 +110,10 @@ class DimensionReason:
         for step in self.steps:
             turn = f"priority {step.priority}, level {step.level}, {step.strategy}"
             source = f"dimension {step.source_dim} of %{step.source}"
-            yield f"    %{value} takes it from {source}: {step.what} {step.rule} ({turn})"
+            yield f"    %{value} takes axes from {source}: {step.what} {step.rule} ({turn})"
             yield from _at(step.where)
             value = step.source
-        yield f"    %{self.origin} states it"
+        yield f"    %{self.origin} states them"
         yield from _at(self.where)
 
 
@@ -145,7 +145,7 @@ class ShardingExplanation:
             lines += reason.lines(self.value)
         if self.whole and self.reasons:
             dims = ", ".join(map(str, self.whole))
-            lines.append(f"  dimension{'s' * (len(self.whole) > 1)} {dims} not sharded: no axes propagated to it")
+            lines.append(f"  dimension{'s' * (len(self.whole) > 1)} {dims} not sharded, since no axes propagated there")
         return "\n".join([*lines, *(f"  {each}" for each in self.clashes)])
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,10 +162,10 @@ class ShardingExplanation:
 
 
 _KINDS = {
-    "stated": "the program states it",
+    "stated": "the program states this sharding",
     "propagated": "its axes propagated from other values",
-    "whole": "replicated, since no sharding propagated to it",
-    "fixed": "not on axes of the mesh, so nothing propagates to it or from it",
+    "whole": "replicated, since no sharding propagated to this value",
+    "fixed": "not placed on axes of the mesh, so no sharding propagates to or from this value",
 }
 
 
@@ -196,13 +196,13 @@ def explain(found: Propagated | Module | Computation, name: str, *, leaf: int = 
     >>> print(explain(xb.parse_hlo(text), "y"))
     %y f32[4,8] is [{}, {x}]: its axes propagated from other values
       dimension 1 along x
-        %y takes it from dimension 0 of %t: transpose ([j, i])->([i, j]) {i=4, j=8} (priority 0, level 0, aggressive)
+        %y takes axes from dimension 0 of %t: transpose ([j, i])->([i, j]) {i=4, j=8} (priority 0, level 0, aggressive)
           at <hlo>:5 in e
-        %t takes it from dimension 0 of %a: tanh ([i, j])->([i, j]) {i=8, j=4} (priority 0, level 0, aggressive)
+        %t takes axes from dimension 0 of %a: tanh ([i, j])->([i, j]) {i=8, j=4} (priority 0, level 0, aggressive)
           at <hlo>:4 in e
-        %a states it
+        %a states them
           at <hlo>:3 in e
-      dimension 0 not sharded: no axes propagated to it
+      dimension 0 not sharded, since no axes propagated there
 
     Source: Shardy, debugging of propagation (sharding origins, edges).
     """

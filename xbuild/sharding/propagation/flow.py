@@ -130,8 +130,8 @@ def _check_size(module: Module) -> None:
     if sizes[module.entry] > MOST_INSTRUCTIONS:
         refuse(
             "overflow",
-            f"module {module.name} has {sizes[module.entry]} instructions with a copy of the callee for each call; "
-            f"at most {MOST_INSTRUCTIONS} are allowed",
+            f"module {module.name} has {sizes[module.entry]} instructions when each call gets its own copy of the "
+            f"callee; at most {MOST_INSTRUCTIONS} are allowed",
         )
 
 

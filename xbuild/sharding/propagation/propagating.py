@@ -117,9 +117,9 @@ def propagate(
     if found_mesh is None:
         refuse(
             "invalid_attribute",
-            f"module {program.name} states no sharding and no mesh is given, so nothing propagates",
+            f"module {program.name} states no sharding, and no mesh is given, so there is nothing to propagate",
             "annotate a value: xb.shard.annotated(module, {name: sharding})",
-            "or pass the mesh that it runs on: mesh=xb.Mesh(x=2)",
+            "or pass the mesh of the program: mesh=xb.Mesh(x=2)",
         )
     if strategy not in ("shardy", "dialect"):
         refuse("invalid_attribute", f"strategy={strategy!r}, expected 'shardy' or 'dialect'")
