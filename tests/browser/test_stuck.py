@@ -27,9 +27,16 @@ def reason(page: Any, which: str) -> str:
         ("two", ["send", "send"], 2, 0, "both devices send before they post", "on device 1 move recv before send"),
         ("deadlock", ["send"] * 3, 3, 0, "send before they post", "move recv before send"),
         ("sending_ring", ["send.3"] * 4, 4, 0, "send before they post", "move recv.4 before send.3"),
-        ("crossed_pipeline", ["send.5", "recv-done.3"], 2, 0, "do not match", "recv.6 depends on recv-done.3"),
-        ("parameter_server", ["recv-done.3", "send.2", "recv-done.3"], 3, 0, "do not match", "remove one of"),
-        ("starved", ["sum", "batch"], 0, 1, "batch of replica 1 has no more items", "feed replica 1 as many items"),
+        ("crossed_pipeline", ["send.5", "recv-done.3"], 2, 0, "conflicting orders", "recv.6 depends on recv-done.3"),
+        ("parameter_server", ["recv-done.3", "send.2", "recv-done.3"], 3, 0, "conflicting orders", "remove one of"),
+        (
+            "starved",
+            ["sum", "batch"],
+            0,
+            1,
+            "batch of replica 1 has no more items",
+            "feed the number of items that the program reads to replica 1",
+        ),
         ("parted", ["gradients", "gradients", "", "gradients"], 0, 3, "replica 2 has finished", "equal on all devices"),
     ],
 )
@@ -90,7 +97,7 @@ def test_the_verdict_in_full(opened: Open) -> None:
     page = opened("sending_ring")
     assert not page.is_visible(".report pre")
     page.click(".report summary")
-    assert "with a send buffer of 1 the program runs" in page.inner_text(".report pre")
+    assert "the program runs to its end if each channel has a send buffer of 1" in page.inner_text(".report pre")
     page.keyboard.press("k")
     assert page.is_visible(".report pre")
 
@@ -112,7 +119,7 @@ def test_a_program_that_is_refused_and_yet_runs(opened: Open) -> None:
     page = opened("unlike")
     for key in ("Home", "End"):
         page.keyboard.press(key)
-        assert reason(page, "cause") == "on channel 1 send sends f32[8] but recv expects f32[4]"
+        assert reason(page, "cause") == "on channel 1, send sends f32[8], but recv expects f32[4]"
         assert page.inner_text("#side").startswith("CAUSE")
         assert "device 1  recv   channel 1, f32[4]" in page.inner_text(".report pre")
     assert page.inner_text("#verdict").startswith("error: on channel 1")
