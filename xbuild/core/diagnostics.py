@@ -42,7 +42,7 @@ class ValueUseError(BuildError, TypeError):
 
 
 class MeaningWarning(UserWarning):
-    """A call means in XLA something other than in NumPy; the message names a call for each meaning."""
+    """Warns that a call has XLA's meaning, which differs from NumPy's; the message names a call for each meaning."""
 
 
 class MissingAttributeError(ValueUseError, AttributeError):

@@ -66,8 +66,8 @@ def dot_general(
 ) -> Value:
     """Record HLO's dot, with dimensions as separate arguments or as `dimension_numbers`.
 
-    dimension_numbers has the form ((lhs, rhs contracting), (lhs, rhs batch)).
-    One operand may be a NumPy array. `precision` is that of `dot`.
+    `dimension_numbers` has the form ((lhs, rhs contracting), (lhs, rhs batch)). One operand may be a NumPy array.
+    `precision` is that of `dot`.
     Raises: invalid_attribute if dimensions are given in both forms; otherwise the errors of xb.ops.dot.
 
     >>> import xbuild as xb

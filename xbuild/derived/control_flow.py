@@ -177,7 +177,7 @@ def fusion(
     builder: Builder | None = None,
     name: str | None = None,
 ) -> Value:
-    """Return the result of `calls` on the operands (one, or a list), marked as one kernel; equivalent to `call`.
+    """Return the result of `calls` on the operands (one, or a list), like `call`, and mark it as one kernel.
 
     Raises: the errors of xb.ops.fusion.
 

@@ -102,7 +102,7 @@ def _broadcast_in_dim(
 def reshape(
     operand: Value, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, name: str | None = None
 ) -> Value:
-    """Give the elements different dimensions.
+    """Change the dimensions of an array.
 
     `dimensions` is the order, major first, in which the old dimensions are read.
     One of the sizes may be -1: it is computed from the others. Records a reshape, after a transpose if the order

@@ -241,7 +241,7 @@ def _starts(operand: Value, start_indices: Any) -> list[Value]:
 
 @dressed
 def index(value: Value, index: Any, *, name: str | None = None) -> Value:
-    """Return `value[index]`: an element of a tuple, or NumPy's basic indexing of an array.
+    """Return `value[index]`: an element of a tuple, or the part of an array that NumPy's basic indexing selects.
 
     Each dimension takes an int (negative ints count from the end), a slice of ints with a positive step, or a scalar
     integer value. A scalar value is clamped like a start index of dynamic_slice. An int or a scalar value removes its

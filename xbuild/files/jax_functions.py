@@ -68,8 +68,8 @@ def from_jax(
     devices: the mesh may be a `jax.sharding.AbstractMesh`. `xb.shard.partition` then makes the program of a device.
     `kwargs` are keyword arguments of the function, including those whose names are also parameters of from_jax.
 
-    Raises XbuildError (missing_extra) if JAX is not installed, HloParseError with the Python line if xbuild does not
-    support the lowered text, TypeError if `function` is none of the above, and the errors of JAX.
+    Raises XbuildError (missing_extra) if JAX is not installed, and TypeError if `function` is none of the above. Raises
+    HloParseError with the Python line if xbuild does not support the lowered text. Also raises the errors of JAX.
 
     >>> import jax
     >>> from xbuild import f32

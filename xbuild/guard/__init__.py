@@ -11,7 +11,7 @@ The mode determines what happens to a refused program:
   texts, and index.json.
 
 A program is refused only if its verdict is `error` or `deadlock`; `depends` passes. The guard fails open: if it cannot
-read or check a program, or would need more than ten seconds, it says so once and the program runs.
+read or check a program, or would need more than ten seconds, it reports this once and lets the program run.
 
 Read the files in this order: this file (the interface), `programs.py` (what a guard does with a program),
 `compilation.py` (how it sees what JAX compiles), `processes.py` (whether all processes of a job compiled the same),
@@ -24,7 +24,7 @@ import atexit
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from . import compilation
@@ -113,7 +113,10 @@ def begin_with_jax() -> None:
     if _current is not None:
         compilation.attach(see)
     elif mode not in ("", "0", "off"):
-        install(mode, os.environ.get("XBUILD_GUARD_DIR") if mode == "report" else None)
+        guard = install(mode, os.environ.get("XBUILD_GUARD_DIR") if mode == "report" else None)
+        since = os.environ.setdefault("XBUILD_GUARD_SINCE", str(guard.since))  # for the processes that this one starts
+        with suppress(ValueError):
+            guard.since = min(guard.since, float(since))
 
 
 def see(name: str, text: str, devices: tuple[compilation.DeviceId, ...]) -> None:

@@ -78,12 +78,16 @@ class GuardedProgram:
 
 @define(eq=False)
 class Guard:
-    """The programs of a process in one mode; `report` keeps their texts for its folder."""
+    """The programs of a process in one mode; `report` keeps their texts for its folder.
+
+    `since` is when the run began: the folders that other processes have written since then are kept.
+    """
 
     mode: str
     folder: Path | None = None
     programs: list[GuardedProgram] = field(factory=list)
     process: int = 0
+    since: float = field(factory=time.time)
     _places: Counter[str] = field(factory=Counter, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
@@ -137,19 +141,24 @@ class Guard:
             try:
                 wrote = f"; wrote {write_folder(self, self.folder, self.process)}"
             except OSError as error:
-                wrote = f"; {self.folder} cannot be written: {error.strerror or error}"
+                wrote = f"; cannot write {self.folder}: {error.strerror or error}"
+            except Exception as error:  # a fault of xbuild must not end the user's program
+                wrote = f"; cannot write {self.folder}: {error!r}"
         say(f"{self.summary()}{wrote}")
 
     def summary(self) -> str:
         """One sentence: how many programs, how many were refused or not read, and the time they took."""
-        count, refused = len(self.programs), sum(each.is_refused for each in self.programs)
+        refused = sum(each.is_refused for each in self.programs)
         unread = sum(each.verdict is None for each in self.programs)
-        parts = [
-            f"{refused} refused" if refused else "none refused",
-            *([f"{unread} without a verdict"] if unread else []),
-        ]
-        seconds = sum(each.seconds for each in self.programs)
-        return f"{count} program{'s' * (count != 1)} checked in {seconds:.2f} s, {', '.join(parts)}"
+        return summarize(len(self.programs), refused, unread, sum(each.seconds for each in self.programs))
+
+
+def summarize(programs: int, refused: int, unread: int, seconds: float) -> str:
+    parts = [
+        f"{refused} refused" if refused else "none refused",
+        *([f"{unread} without a verdict"] if unread else []),
+    ]
+    return f"{programs} program{'s' * (programs != 1)} checked in {seconds:.2f} s, {', '.join(parts)}"
 
 
 def judge(program: GuardedProgram) -> None:

@@ -201,9 +201,9 @@ def ragged_all_to_all(
 ) -> Value:
     """Send some rows of the operand to each member, which writes them over rows of its `output`.
 
-    Formula: send_sizes[j] rows of this member's operand, starting at input_offsets[j], go to member j, which writes
-    them into its output starting at output_offsets[j] of the sender; recv_sizes[i] rows come from member i. All other
-    rows of the output are unchanged. Rows that would start or end outside an array are omitted.
+    Formula: send_sizes[j] rows of this member's operand, starting at input_offsets[j], go to member j. Member j writes
+    them into its output, starting at output_offsets[j] of the sender. Member i sends recv_sizes[i] rows to this member.
+    All other rows of the output are unchanged. Rows that would start or end outside an array are omitted.
     Shapes: operand [n, ...] and output [m, ...] have the same element type. The other operands are integers of one
     shape, [members] or [members, updates of each member]. Returns the shape of the output.
     Raises: not_array, rank_too_small, rank_mismatch, dimension_mismatch, element_type_mismatch,

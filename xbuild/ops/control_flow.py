@@ -104,7 +104,7 @@ def fusion(
     output_to_operand_aliasing: Aliases = (),
     calls: Region,
 ) -> Value:
-    """Return the result of `calls`, which a compiler put into one kernel, on the operands; equivalent to `call`.
+    """Return the result of `calls` on the operands, like `call`; a compiler runs `calls` as one kernel.
 
     Shapes: the operands have exactly the shapes of the parameters of `calls`. `kind` and the aliasing are for the
     compiler and do not change any value.

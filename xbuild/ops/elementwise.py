@@ -49,10 +49,10 @@ def _binary(
 
 
 _UNARY_RULES = """Shapes: takes an array of any shape and returns one of the same dimensions.
-    Types: {types}.
+    Types: {types}
     Raises: not_array or element_type_unsupported."""
 _BINARY_RULES = """Shapes: takes two arrays of the same dimensions and returns one of these dimensions.
-    Types: {types}. Two floats of different precisions return the wider type.
+    Types: {types}
     Raises: not_array, rank_mismatch, dimension_mismatch, element_type_mismatch or element_type_unsupported."""
 
 
@@ -68,7 +68,9 @@ def _declare(
     shapes, arguments = call.split(": ")
     declaration.__name__ = declaration.__qualname__ = opcode
     declaration.__module__ = "xbuild.ops.elementwise"
-    accepted = "every element type is allowed" if types == ANY[1] else f"the element type must be {types}"
+    accepted = "every element type is allowed." if types == ANY[1] else f"the element type must be {types}."
+    if types == ANY[1] or (allowed is BINARY and "float" in types):
+        accepted += " Two floats of different precisions return the wider type."
     rules = (_UNARY_RULES if allowed is UNARY else _BINARY_RULES).format(types=accepted)
     declaration.__doc__ = f"""{sentence}
 
@@ -112,7 +114,7 @@ asinh = _unary("asinh", _HEADER,
     "xb.f32[2]: [-0.0, float('inf')] -> array([-0., inf], dtype=float32)", denormals="returned",
     work="transcendental")  # fmt: skip
 atanh = _unary("atanh", _HEADER,
-    "Return the inverse hyperbolic tangent, which is infinite at -1 and 1, and NaN outside -1..1.",
+    "Return the inverse hyperbolic tangent. It is infinite at -1 and 1, and NaN outside -1..1.",
     "xb.f32[2]: [0.0, 1.0] -> array([ 0., inf], dtype=float32)", denormals="returned",
     work="transcendental")  # fmt: skip
 cbrt = _unary("cbrt", "StableHLO, cbrt",
@@ -179,10 +181,10 @@ real = _unary("real", "StableHLO, real",
     "Return the real part as a float; a float is unchanged.",
     "xb.c64[2]: [1 + 2j, 3] -> array([1., 3.], dtype=float32)", denormals="kept")  # fmt: skip
 round_nearest_afz = _unary("round_nearest_afz", "StableHLO, round_nearest_afz",
-    "Round to the nearest integer, and halves away from zero.",
+    "Round to the nearest integer; round halves away from zero.",
     "xb.f32[4]: [0.5, 1.5, 2.5, -0.5] -> array([ 1.,  2.,  3., -1.], dtype=float32)")  # fmt: skip
 round_nearest_even = _unary("round_nearest_even", "StableHLO, round_nearest_even",
-    "Round to the nearest integer, and halves to the nearest even integer.",
+    "Round to the nearest integer; round halves to the nearest even integer.",
     "xb.f32[4]: [0.5, 1.5, 2.5, -0.5] -> array([ 0.,  2.,  2., -0.], dtype=float32)")  # fmt: skip
 rsqrt = _unary("rsqrt", "StableHLO, rsqrt",
     "Return 1 / sqrt(x): -inf for -0, and NaN for a negative number.",
@@ -223,7 +225,8 @@ atan2 = _binary("atan2", "StableHLO, atan2",
     "xb.f32[2], xb.f32[2]: [0.0, 1.0], [-1.0, 0.0] -> array([3.1415927, 1.5707964], dtype=float32)",
     work="transcendental")  # fmt: skip
 divide = _binary("divide", _ARITHMETIC,
-    "Return lhs / rhs. Integers round towards zero; dividing one by zero sets all bits (-1, or the greatest unsigned).",
+    "Return lhs / rhs. Integer quotients are rounded towards zero. "
+    "Division of an integer by zero sets all bits (-1, or the greatest unsigned integer).",
     "xb.s32[3], xb.s32[3]: [7, -7, 7], [2, 2, 0] -> array([ 3, -3, -1], dtype=int32)")  # fmt: skip
 maximum = _binary("maximum", _ARITHMETIC,
     "Return the greater operand, or NaN if one is NaN; +0 is above -0. For pred, return the logical or. "
@@ -326,8 +329,8 @@ def compare(
 def clamp(min: Value, operand: Value, max: Value) -> Value:
     """Clamp the operand to two bounds: min(max(min, operand), max). If the bounds cross, `max` wins.
 
-    Shapes: the bounds are scalars or have the operand's shape. All operands have the same element type, which may be
-    any. NaN in any operand gives NaN.
+    Shapes: the bounds are scalars or have the operand's shape. All operands have the same element type; every type is
+    allowed. NaN in any operand gives NaN.
     Raises: not_array, rank_mismatch, dimension_mismatch or element_type_mismatch.
 
     >>> import xbuild as xb

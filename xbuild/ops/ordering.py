@@ -15,7 +15,7 @@ def sort(operands: Values, *, to_apply: Region, dimension: int, is_stable: bool 
     """Sort the elements along `dimension` with a comparator.
 
     Each row is sorted separately; all operands are permuted in the same way. `to_apply` returns whether the elements at
-    one position precede those at another. The sort is always stable here; with an inconsistent comparator, the result
+    one position precede those at another. The sort is always stable here. With an inconsistent comparator, the result
     is still a permutation. With a plain LT or GT on floats, NaNs come last, and -0 equals 0. With TOTALORDER, all
     floats are ordered.
     Shapes: takes N arrays of the same extents. `to_apply` maps (T_0, T_0, ..., T_N-1, T_N-1) -> pred[]: the two

@@ -46,9 +46,9 @@ def rng_bit_generator(
     ThreeFry is 2x32 with 20 rounds, and Philox, the default, is 4x32 with 10 rounds. A type narrower than 32 bits gets
     the lowest bits of a separate 32-bit word for each element. The bits have the unsigned type that is as wide as the
     type of `shape`, as XLA infers: u32 for f32 and s32. To read them as the type of `shape`, use xb.bitcast_convert.
-    Shapes: the state is u64[2] (key and counter); for Philox it may also be u64[3] (key and a counter of 128 bits).
-    u32[4] and u32[6] hold the same states as halves. Returns the tuple of the state and an array with the extents of
-    shape in the unsigned type.
+    Shapes: the state is u64[2] (key and counter); for Philox it may also be u64[3] (key and a counter of 128 bits). The
+    halves of these states may also be given as u32[4] and u32[6]. Returns the tuple of the state and an array with the
+    extents of shape in the unsigned type.
     Raises: not_array, element_type_unsupported, rank_mismatch, dimension_mismatch or overflow.
 
     >>> import xbuild as xb

@@ -29,11 +29,11 @@ def scatter(
     """Replace each element of the operands that an index vector selects with to_apply(element, update).
 
     Formula: result[start + offset] = to_apply(result[start + offset], updates[u]) for each index u of the updates.
-    offset is u[update_window_dims[k]] in the k-th dimension that is neither inserted nor batching, otherwise 0. start
-    is vector[k] in dimension scatter_dims_to_operand_dims[k], where vector is scatter_indices at the other entries of
-    u. A window that is not entirely inside the operand changes nothing. Updates apply in order here, so the last of
-    several updates overwrites the others; XLA does not define the order. Floats narrower than 32 bits are rounded after
-    each update.
+    `offset` is u[update_window_dims[k]] in the k-th dimension that is neither inserted nor batching, otherwise 0.
+    `start` is vector[k] in dimension scatter_dims_to_operand_dims[k], where `vector` is scatter_indices at the other
+    entries of u. A window that is not entirely inside the operand changes nothing. Updates apply in order here, so the
+    last of several updates overwrites the others; XLA does not define the order. Floats narrower than 32 bits are
+    rounded after each update.
     Shapes: takes N operands of the same extents, integer index vectors along `index_vector_dim`, and N updates of the
     same extents. If `index_vector_dim` equals the rank, each element is an index vector of length 1. `to_apply` maps
     (T_0, ..., T_N-1, T_0, ..., T_N-1) -> T_0, or the tuple of all T_i if N > 1; T_i is the operand's type or a wider

@@ -16,8 +16,8 @@ def broadcast(operand: Value, *, sizes: Dims, dimensions: Dims) -> Value:
 
     `sizes` are the extents of the result.
     Formula: result[..., j_dimensions[i], ...] = operand[..., j_i, ...].
-    Shapes: takes an array of any shape. sizes[dimensions[i]] is the operand's extent i. Unsorted `dimensions` transpose
-    the operand.
+    Shapes: takes an array of any shape, whose extent i is sizes[dimensions[i]]. Unsorted `dimensions` transpose the
+    operand.
     Raises: not_array, attribute_length_mismatch, dimension_out_of_range, duplicate_dimension, dimension_mismatch,
     negative_size or overflow.
 
@@ -36,7 +36,7 @@ def broadcast(operand: Value, *, sizes: Dims, dimensions: Dims) -> Value:
 
 @op(Properties("moved", moves=("operand",), is_view=True, states_shape=True))
 def reshape(operand: Value, *, new_sizes: Dims) -> Value:
-    """Give the elements, in the same order (the last dimension varies fastest), different dimensions.
+    """Change the dimensions; the elements keep their order, in which the last dimension varies fastest.
 
     Shapes: takes an array of any shape. The product of new_sizes is the operand's element count. If a dimension is
     dynamic, the dimension that it becomes is dynamic too (the major one if it is split).
@@ -115,7 +115,7 @@ def concatenate(operands: Values, *, dimension: int) -> Value:
 
 @op(Properties("moved", moves=("operand", "padding_value"), mixes_precisions=True))
 def pad(operand: Value, padding_value: Value, *, padding: Padding) -> Value:
-    """Insert `padding_value` before, after and between the elements, as one PaddingDimension for each dimension says.
+    """Insert `padding_value` before, after and between the elements of each dimension.
 
     Formula: extent d becomes low + d + max(d - 1, 0) * interior + high. Negative low and high crop, after the interior
     padding.

@@ -753,8 +753,8 @@ def parse_hlo(
 ) -> Module:
     """Read a module from HLO text. Every shape is inferred and compared with the shape in the text.
 
-    Layouts, shardings, metadata, backend_config and similar annotations are kept and printed. Error messages call the
-    text by the name `file`. With `origins`, reports name the source lines in the metadata instead of lines of the text.
+    Layouts, shardings, metadata, backend_config and similar annotations are kept and printed. `file` is the name of the
+    text in error messages. With `origins`, reports name the source lines in the metadata instead of lines of the text.
     `replicas` and `partitions` override the counts of the header. If neither the arguments nor the header state counts,
     groups, pairs and shardings determine them, and `annotations["inferred_counts"]` of the module says how. Raises
     HloParseError with up to twenty faults, each with its line, its column and what was expected.

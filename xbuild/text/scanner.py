@@ -253,7 +253,7 @@ class Scanner:
         try:
             shape, self.place = shape_at(self.text, self.skip())
         except NotAShape as error:
-            self.fail("syntax", f"expected a shape: {error.fact}", place=error.place)
+            self.fail("syntax", f"this is not a valid shape: {error.fact}", place=error.place)
         return shape
 
     def near(self, word: str, words: Iterable[str]) -> tuple[str, ...]:
@@ -264,7 +264,7 @@ class Scanner:
     def deeper(self) -> Iterator[None]:
         """Count one level of nesting, of which MAX_DEPTH are allowed."""
         if self.depth >= MAX_DEPTH:
-            self.fail("syntax", f"this is nested more than {MAX_DEPTH} levels deep")
+            self.fail("syntax", f"the text is nested more than {MAX_DEPTH} levels deep")
         self.depth += 1
         try:
             yield

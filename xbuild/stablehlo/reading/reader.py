@@ -120,7 +120,11 @@ def read_header(reader: StablehloReader, header: Header, entry: ParsedOperation,
 
 def _read_count(reader: StablehloReader, key: str, value: Any) -> int:
     if not isinstance(value, int) or value < 1:
-        reader.fail("invalid_attribute", f"{key} must be an integer of at least 1", place=reader.tree.place)
+        reader.fail(
+            "invalid_attribute",
+            f"{key} must be an integer of at least 1, got {str(value)[:40]}",
+            place=reader.tree.place,
+        )
     return value
 
 
@@ -473,8 +477,8 @@ def parse_stablehlo(
     ops of stablehlo, func and chlo. Bytes may be MLIR bytecode or the output of `jax.export`; jaxlib converts them to
     text. Regions become computations, and outer values that they use become elements of a state. Instructions have the
     names of MLIR values (`%total` becomes `total`, `%3` of an add becomes `add.3`). Reports name the user's lines if
-    the text has locations, otherwise lines of the text. Shardings become annotations. Error messages call the text by
-    the name `file`. `replicas` and `partitions` override the counts that the module states. `shapes` gives sizes of
+    the text has locations, otherwise lines of the text. Shardings become annotations. `file` is the name of the text in
+    error messages. `replicas` and `partitions` override the counts that the module states. `shapes` gives sizes of
     unknown dimensions, by JAX's names ("b") or by argument and dimension ("arg0.1").
 
     Raises HloParseError with up to twenty faults, each with its line, its column and what was expected.

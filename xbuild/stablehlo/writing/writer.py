@@ -527,7 +527,8 @@ def _find_awaited(computation: Computation) -> frozenset[Instruction]:
         if each in begun and each not in found and each.opcode not in TRANSFERS:
             refuse(
                 each,
-                "a future cannot leave its computation, so only a done in the same computation may use this start",
+                "a future cannot leave its computation, so only a done op in the same computation may use this start "
+                "op",
             )
     return frozenset(found)
 
