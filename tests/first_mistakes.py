@@ -137,8 +137,8 @@ This page lists {count} programs as people with NumPy, JAX and XlaBuilder habits
 any of them; a later trial found the rest. Each program either does what was meant, or its message says what to
 type instead: {right} of the {count} are right as typed, {mendable} can be fixed by following only the message, and
 {silent} silently compute a different number. `python -m tests.first_mistakes` writes this page, and a test checks that
-it is up to date. [array_functions.md](array_functions.md) lists the names that xbuild shares with NumPy and jax.nn, and the
-rules for types.
+it is up to date. [array_functions.md](array_functions.md) lists the names that xbuild shares with NumPy and jax.nn, and
+the rules for types.
 
 The programs begin with these lines. If the result is a value, its program is built and run.
 
