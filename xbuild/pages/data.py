@@ -219,7 +219,7 @@ def _channel(instruction: Instruction) -> int | None:
 
 
 def _source(instruction: Instruction, root: Path | None) -> list[str] | None:
-    """The place of the user's source line, and the text of the line."""
+    """The user's source line: its place and its text."""
     source = instruction.source
     return None if source is None else [str(source), _cut(line_of(instruction, root))]
 
@@ -289,7 +289,7 @@ def _wants(state: Mapping[str, Any], cycle: Mapping[Any, Mapping[str, Any]]) -> 
 
 
 def _standing(trace: Trace) -> dict[int, Spot]:
-    """The spot of each device that stands at an instruction, read from the report: `sum in while.20, trip 2`."""
+    """The spot of each device that waits at an instruction, read from the report: `sum in while.20, trip 2`."""
     found: dict[int, Spot] = {}
     for state in (trace.stop or {}).get("devices", ()):
         if state["stands_at"]:
