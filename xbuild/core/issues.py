@@ -1,4 +1,4 @@
-"""An issue: one thing that a command has to say about a line of the user's program, for every format of output."""
+"""An issue: what a command says about one line of a program, whatever the format of its output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Issue:
     """A message about a place in the user's program, with the rule that found it and the usual fix.
 
     `rule` is a kind of finding such as `deadlock`, or a rule of `xbuild lint`. `facts` are numbers such as `bytes` and
-    `seconds`, by name. `source` is the line of the user's code, or of the HLO text.
+    `seconds`, by name. `source` is a line of the user's code or of the HLO text.
     """
 
     rule: str
