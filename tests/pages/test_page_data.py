@@ -42,7 +42,7 @@ def _long(count: int = 60) -> Trace:
 def test_values_take_no_more_than_the_room(room: int) -> None:
     found = fitted(_long(), room)
     assert len(found.data["bytes"]) <= room
-    assert ("to keep it small" in found.left_out) == (room < 200_000)
+    assert ("to keep the page small" in found.left_out) == (room < 200_000)
     assert ("step" in found.left_out) == (room < 12_000)
     assert any(ref >= 0 for ref in found.refs)
 
@@ -135,7 +135,11 @@ def test_a_device_that_stands_in_a_branch() -> None:
         ),
         (
             crossed_pipeline.program,
-            {"cause": "both devices order their transfers", "fix": "remove one of these", "note": "with a send"},
+            {
+                "cause": "both devices execute their transfers in conflicting orders",
+                "fix": "remove one of these",
+                "note": "with a send",
+            },
         ),
     ],
 )
