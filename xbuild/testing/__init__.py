@@ -1,19 +1,19 @@
-"""Contracts in tests: what a program communicates, holds and computes, and that it cannot hang.
+"""Assert in tests what a program communicates, holds and computes, and that it cannot hang.
 
-    from xbuild import testing
+A test calls `testing.assert_no_deadlock(step, state, batch)`, for example. The first argument is a function of JAX,
+which is compiled for the remaining arguments, or any program: a Computation, a Module, a ModuleGroup, a text, a path,
+or what JAX lowers and compiles. If a contract does not hold, the assertion raises `ContractError`, an AssertionError
+that states both numbers and lists the instructions with the user's lines.
 
-    def test_step():
-        testing.assert_no_deadlock(step, state, batch)
-        testing.assert_collectives(step, state, batch, all_reduce=1, all_gather=0)
-        testing.assert_memory(step, state, batch, at_most=2 * 2**30)
-        testing.contract("step", step, state, batch)  # compares with contracts/step.txt
+Read the files in this order: `contracts.py` (what communicates, and the assertions), `rematerialization.py` (arrays
+that are gathered only to be split again), `snapshots.py` (contracts in files) and `plugin.py` (what pytest adds).
 
-The first argument is a function of JAX, which is compiled for the arguments that follow, or any program: a Computation,
-a Module, a ModuleGroup, a text, a path, or what JAX lowers and compiles. A contract that does not hold raises
-`ContractError`, an AssertionError that states both numbers and lists the instructions with the user's lines.
-
-Files, in the order of reading: `contracts.py` (what communicates, and the assertions), `rematerialization.py` (arrays
-that are gathered only to be split again), `snapshots.py` (contracts in files), `plugin.py` (what pytest adds).
+>>> import xbuild as xb
+>>> total = xb.Module("total", xb.computation(xb.f32[8])(xb.cross_replica_sum), num_replicas=2)
+>>> xb.testing.assert_no_deadlock(total).kind
+'ok'
+>>> len(xb.testing.assert_collectives(total, all_reduce=1, all_gather=0))
+1
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ Program: TypeAlias = Computation | Module | ModuleGroup
 
 
 class ContractError(AssertionError):
-    """A contract that does not hold; the text states both numbers and lists the instructions with their lines."""
+    """Raised if a contract does not hold; the text states both numbers and lists the instructions with their lines."""
 
 
 # ----------------------------------------------------------------------------
@@ -84,10 +84,11 @@ Count: TypeAlias = int | range | Mapping[str, "int | range"]
 
 @frozen
 class Collective:
-    """A communicating instruction: `bytes` of one execution on a device, in `arrays` arrays, executed `times` times.
+    """An instruction that communicates: `bytes` of one execution on a device, in `arrays` arrays, executed `times`
+    times.
 
-    `axes` are the mesh axes along which its groups are; without any, `where` says which devices meet. `scope` is the
-    author's name for the place (`op_name`), `line` the Python line.
+    `axes` are the mesh axes of its groups. If `axes` is empty, `where` says which devices take part. `scope` is the
+    author's name for the place (`op_name`), and `line` is the Python line.
     """
 
     op: str
@@ -107,7 +108,7 @@ class Collective:
 
 @frozen
 class Collectives:
-    """The collectives and transfers of a program, callers before what they call.
+    """The collectives and transfers of a program; a computation precedes the computations that it calls.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[1024])(xb.cross_replica_sum)
@@ -127,7 +128,9 @@ class Collectives:
         return len(self.items)
 
     def only(self, op: str | None = None, axis: str | None = None, scope: str | None = None) -> Collectives:
-        """Those of an op, along a mesh axis (alone or with others), or whose scope contains a text."""
+        """Return the collectives that match all given conditions: an op, a mesh axis among the axes, and a text in the
+        scope.
+        """
         return Collectives(
             tuple(
                 each
@@ -139,19 +142,19 @@ class Collectives:
         )
 
     def count(self, op: str | None = None, unit: Unit = "instructions") -> int:
-        """How many there are, of an op or of all."""
+        """Return the number of collectives, of one op or of all."""
         return sum(each.count(unit) for each in self.only(op))
 
     @property
     def bytes(self) -> int:
-        """The bytes that each device has in them, over all executions; a transfer counts where it is sent."""
+        """The bytes that each device contributes, over all executions; a transfer counts at its send."""
         return sum(each.bytes * each.times for each in self.items if each.op != "recv")
 
     def __str__(self) -> str:
         return "\n".join(self.table())
 
     def table(self) -> Iterator[str]:
-        """The lines of the report."""
+        """Return the lines of the report."""
         if not self.items:
             yield "no collectives"
             return
@@ -174,12 +177,12 @@ class Collectives:
 
 
 def collectives(target: Any, *args: Any, mesh: Mesh | None = None, **kwargs: Any) -> Collectives:
-    """List what a program communicates: synchronous and asynchronous forms alike, in loops and calls, too.
+    """List what a program communicates, including asynchronous forms and the collectives in loops and calls.
 
-    `target` is a function of JAX, compiled for `args` and `kwargs`, or a program. `mesh` names the axes; by default
-    they are those of the program's shardings, else they are inferred from the device groups.
-    Raises TypeError for anything else, missing_extra if a function is given and JAX is not installed, and what
-    `xb.cost` raises.
+    `target` is a function of JAX, which is compiled for `args` and `kwargs`, or a program. `mesh` names the axes. By
+    default they are the axes of the program's shardings, or are inferred from the device groups.
+    Raises TypeError if the target is neither, missing_extra if a function is given and JAX is not installed, and the
+    errors of `xb.cost`.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[8])(xb.cross_replica_sum)
@@ -234,8 +237,9 @@ def _count_arrays(instruction: Instruction) -> int:
 def assert_no_deadlock(target: Any, *args: Any, **kwargs: Any) -> Verdict:
     """Assert that a program cannot hang and is well formed, and return the verdict.
 
-    `depends` and `undecided` pass: data decides there, or the limits of the check. `target`, `args` and `kwargs` are as
-    in `collectives`. Raises ContractError with the report if the verdict is `deadlock` or `error`.
+    The verdicts `depends` and `undecided` pass, because data or the limits of the check leave them open. `target`,
+    `args` and `kwargs` are those of `collectives`. Raises ContractError with the report if the verdict is `deadlock` or
+    `error`.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[8])(xb.cross_replica_sum)
@@ -263,19 +267,20 @@ def assert_collectives(
     kwargs: Mapping[str, Any] | None = None,
     **counts: Count,
 ) -> Collectives:
-    """Assert how many collectives a program has, and how many bytes they move; return those that were counted.
+    """Assert how many collectives a program has and how many bytes they move, and return the counted collectives.
 
-    `counts` are numbers by op: `all_reduce=1, all_gather=0`, a range such as `range(1, 3)`, or numbers by mesh axis
-    such as `all_reduce={"data": 1, "model": 2}`. An op that is not named is not counted, unless `others=0` says how
-    many collectives of all other ops there are. `axis` counts only collectives along that mesh axis, and `scope` only
-    those whose `op_name` contains the text.
+    `counts` gives a number for each op: `all_reduce=1, all_gather=0`, a range such as `range(1, 3)`, or numbers by mesh
+    axis such as `all_reduce={"data": 1, "model": 2}`. Ops that are not named are not counted; `others=0` asserts that
+    no collectives of other ops exist. `axis` counts only collectives along that mesh axis, and `scope` only those whose
+    `op_name` contains the text.
 
-    `unit` is what is counted: "instructions" (a start and its done count once), "arrays" (a combined all-reduce of
-    three arrays counts three times, as before it was combined), or "executions" (one in a loop counts once a trip).
-    `bytes_at_most` bounds the bytes of all counted executions on a device, which splitting and combining do not change.
+    `unit` is the unit of the counts. With "instructions", a start and its done count once. With "arrays", a combined
+    all-reduce of three arrays counts three times, as before it was combined. With "executions", a collective in a loop
+    counts once per trip. `bytes_at_most` limits the bytes of all counted executions on a device, which splitting and
+    combining do not change.
 
-    `target` and `args` are as in `collectives`, and `kwargs` are keyword arguments of a function.
-    Raises ContractError if a number differs, TypeError for an unknown op or unit, and what `collectives` raises.
+    `target` and `args` are those of `collectives`, and `kwargs` are keyword arguments of a function.
+    Raises ContractError if a number differs, TypeError for an unknown op or unit, and the errors of `collectives`.
 
     >>> import xbuild as xb
     >>> total = xb.Module("total", xb.computation(xb.f32[8])(xb.cross_replica_sum), num_replicas=2)
@@ -319,11 +324,12 @@ def _count_faults(found: Collectives, op: str, count: Count, unit: Unit) -> Iter
 
 
 def assert_memory(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:
-    """Assert that a device holds at most so many bytes at once, in the order of the instructions; return the cost.
+    """Assert that a device holds at most `at_most` bytes at once, in the order of the instructions, and return the
+    cost.
 
-    The arguments, results, constants and temporaries of the program count, as in `xb.cost`; a compiler that reorders
-    may need less. `target`, `args` and `kwargs` are as in `collectives`.
-    Raises ContractError, which lists the largest arrays alive at the peak.
+    The arguments, results, constants and temporaries of the program count, as in `xb.cost`. A compiler that reorders
+    instructions may need less memory. `target`, `args` and `kwargs` are those of `collectives`.
+    Raises ContractError, which lists the largest arrays that are live at the peak.
 
     >>> import xbuild as xb
     >>> twice = xb.computation(xb.f32[256])(lambda x: xb.exp(x) * 2.0)
@@ -343,9 +349,9 @@ def assert_memory(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:
 
 
 def assert_flops(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:
-    """Assert that a device computes at most so many FLOPs, counted as in `xb.cost`; return the cost.
+    """Assert that a device computes at most `at_most` FLOPs, counted as in `xb.cost`, and return the cost.
 
-    `target`, `args` and `kwargs` are as in `collectives`.
+    `target`, `args` and `kwargs` are those of `collectives`.
     Raises ContractError, which lists the ops with the most FLOPs.
 
     >>> import xbuild as xb
@@ -365,9 +371,9 @@ def assert_flops(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:
 
 
 def assert_equivalent(one: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
-    """Assert that two programs compute the same function, whatever the rounding; return the verdict.
+    """Assert that two programs compute the same function, up to rounding, and return the verdict.
 
-    `one` and `other` are functions of JAX for the same `args`, or programs without `args`; `kwargs` are those of
+    `one` and `other` are functions of JAX for the same `args`, or programs without `args`. `kwargs` are those of
     `xb.equivalent`. Raises ContractError with the report unless the verdict is `equal`.
 
     >>> import xbuild as xb
@@ -390,9 +396,9 @@ def assert_equivalent(one: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
 def assert_no_rematerialization(target: Any, *args: Any, at_least: int = 0, **kwargs: Any) -> None:
     """Assert that no array is gathered from all devices only to be split again ("involuntary full rematerialization").
 
-    XLA's partitioner does so where it cannot reshard an array directly. Arrays below `at_least` bytes do not count.
-    `target`, `args` and `kwargs` are as in `collectives`.
-    Raises ContractError, which names each gather, the slices of it, the bytes and the lines.
+    XLA's partitioner inserts such a gather where it cannot reshard an array directly. Arrays smaller than `at_least`
+    bytes do not count. `target`, `args` and `kwargs` are those of `collectives`.
+    Raises ContractError, which names each gather, its slices, the bytes and the lines.
 
     >>> import xbuild as xb
     >>> xb.testing.assert_no_rematerialization(xb.computation(xb.f32[8])(lambda x: x + 1.0))
@@ -413,10 +419,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def checked(function: F) -> F:
-    """Check every program that JAX compiles while the function runs, before it runs.
+    """Check every program that JAX compiles while the function runs, before the program runs.
 
-    Programs that JAX has compiled before are not compiled, and so not checked, again.
-    The function raises `ContractError` with the report instead of running a program that is refused.
+    Programs that JAX compiled earlier are not compiled again, so they are not checked.
+    The function raises `ContractError` with the report instead of running a refused program.
 
     >>> import jax
     >>> import xbuild as xb

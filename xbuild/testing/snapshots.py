@@ -46,12 +46,12 @@ def contract(
     folder: str | os.PathLike[str] | None = None,
     **kwargs: Any,
 ) -> Collectives:
-    """Assert that a program communicates as the file `FOLDER/NAME.txt` says; return its collectives.
+    """Assert that a program communicates as the file `FOLDER/NAME.txt` says, and return its collectives.
 
-    The first time, and to accept a change, run pytest with --xbuild-update, or set XBUILD_UPDATE_CONTRACTS=1: then the
-    file is written. `folder` is `contracts` beside the running test, or in the current directory outside of pytest.
-    `target`, `args`, `mesh` and `kwargs` are as in `collectives`.
-    Raises ContractError with the changed lines, or if the file is missing; invalid_attribute for a name that is not a
+    To write the file for the first time, or to accept a change, run pytest with --xbuild-update or set
+    XBUILD_UPDATE_CONTRACTS=1. The default `folder` is `contracts` next to the running test, or in the current directory
+    outside pytest. `target`, `args`, `mesh` and `kwargs` are those of `collectives`.
+    Raises ContractError with the changed lines, or if the file is missing, and invalid_attribute if `name` is not a
     file name.
 
     >>> import tempfile
