@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -89,12 +90,63 @@ def test_a_report_has_a_page_the_texts_and_the_facts(tmp_path: Path, capsys: pyt
     assert sorted(each.name for each in (tmp_path / "out").iterdir()) == ["index.html", "index.json", "process_0"]
 
 
+def test_processes_of_one_run_write_beside_each_other(tmp_path: Path) -> None:
+    def write(name: str, text: str, since: float, process: int = 0) -> None:
+        written = programs.Guard("report", since=since)
+        written.see(name, text, DEVICES)
+        folder.write_folder(written, tmp_path, process)
+
+    begin = time.time()
+    for name, text, process in (("jit_child", OK, 0), ("jit_other", STUCK, 1), ("jit_parent", OK, 0)):
+        write(name, text, begin, process)
+    rows = json.loads((tmp_path / "index.json").read_text())["programs"]
+    assert [(each["name"], each["process"], each["text"]) for each in rows] == [
+        ("jit_child", 0, "process_0/jit_child.hlo.gz"),
+        ("jit_parent", 0, "process_0.2/jit_parent.hlo.gz"),
+        ("jit_other", 1, "process_1/jit_other.hlo.gz"),
+    ]
+    page = (tmp_path / "index.html").read_text()
+    assert re.search(r"3 programs checked in [\d.]+ s, 1 refused, in 3 processes", page)
+    assert page.index("jit_child") < page.index(">process_0.2<") < page.index("jit_parent")
+
+    write("jit_ok", OK, time.time())  # a later run replaces all of them
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["index.html", "index.json", "process_0"]
+    assert [each["name"] for each in json.loads((tmp_path / "index.json").read_text())["programs"]] == ["jit_ok"]
+    assert "in 1 process" not in (tmp_path / "index.html").read_text()
+
+
+def test_threads_that_write_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    begin = time.time()
+
+    def write(number: int) -> None:
+        written = programs.Guard("report", since=begin)
+        written.see(f"jit_{number}", OK, DEVICES)
+        folder.write_folder(written, tmp_path)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(write, range(8)))
+    rows = json.loads((tmp_path / "index.json").read_text())["programs"]
+    assert sorted(each["name"] for each in rows) == [f"jit_{number}" for number in range(8)]
+
+
+def test_a_fault_while_the_folder_is_written_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("inside")
+
+    monkeypatch.setattr(folder, "_write_index", fail)
+    with guard.active("report", tmp_path):
+        guard.see("jit_ok", OK, DEVICES)
+    assert f"cannot write {tmp_path}: KeyError('inside')" in capsys.readouterr().err
+
+
 def test_a_folder_of_the_user_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (kept := tmp_path / "out" / "process_0" / "mine").mkdir(parents=True)
     with guard.active("report", tmp_path / "out"):
         guard.see("jit_ok", OK, DEVICES)
     assert kept.is_dir()
-    assert "cannot be written" in capsys.readouterr().err
+    assert "cannot write" in capsys.readouterr().err
 
 
 def test_a_program_that_cannot_be_read_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,7 +209,7 @@ def test_guards_nest(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "place", "message"),
-    [("halt", None, "none of stop, warn, report"), ("warn", "out", "a folder is written in mode 'report'")],
+    [("halt", None, "expected one of stop, warn, report"), ("warn", "out", "only mode 'report' writes a folder")],
 )
 def test_bad_arguments_are_refused(mode: str, place: str | None, message: str) -> None:
     with pytest.raises(ValueError, match=message):

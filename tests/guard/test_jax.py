@@ -105,6 +105,27 @@ def test_programs_of_the_persistent_cache_are_seen(tmp_path: Path) -> None:
     assert ("jit_add", "ok") in seen[0]
 
 
+@pytest.mark.parametrize("words", [["-m", "xbuild", "guard", "--report", "out"], []])
+def test_a_report_has_the_programs_of_the_processes_that_a_script_starts(words: list[str], tmp_path: Path) -> None:
+    script = """
+import subprocess, jax
+def parent(x): return x + 1
+def child(x): return x * 2
+if len(sys.argv) == 1:
+    jax.jit(parent)(1.0)
+    for number in "12":
+        subprocess.run([sys.executable, __file__, number], check=True)
+else:
+    jax.jit(child)(1.0)
+"""
+    variables = {} if words else {"XBUILD_GUARD": "report", "XBUILD_GUARD_DIR": str(tmp_path / "out")}
+    for _ in range(2):
+        status, _, said = run(tmp_path, words, [], script=script, **variables)
+        assert status == 0, said
+        facts = json.loads((tmp_path / "out" / "index.json").read_text())
+        assert sorted(each["name"] for each in facts["programs"]) == ["jit_child", "jit_child", "jit_parent"]
+
+
 def test_what_is_compiled_past_the_wrapper_is_seen_by_the_hook(tmp_path: Path) -> None:
     pytest.importorskip("jax.extend.xla")
     past = """

@@ -23,9 +23,10 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+
+from attrs import define
 
 from . import compilation
 from .processes import Comparison, compare_programs
@@ -86,8 +87,7 @@ def uninstall() -> None:
     compilation.detach()
 
 
-@contextmanager
-def active(mode: str = "stop", folder: str | os.PathLike[str] | None = None) -> Iterator[Guard]:
+def active(mode: str = "stop", folder: str | os.PathLike[str] | None = None) -> AbstractContextManager[Guard]:
     """Guard the block, and restore the previous guard afterwards.
 
     Takes the arguments and raises the errors of `install`.
@@ -95,15 +95,26 @@ def active(mode: str = "stop", folder: str | os.PathLike[str] | None = None) -> 
     >>> with active("warn") as guard:
     ...     pass
     """
-    global _current
-    outer = _current
-    guard = install(mode, folder)
-    try:
-        yield guard
-    finally:
+    return _Block(mode, folder)
+
+
+@define
+class _Block(AbstractContextManager[Guard]):
+    """No generator: Python would close it at the end of a process, when this module is already empty."""
+
+    mode: str
+    folder: str | os.PathLike[str] | None
+    _outer: Guard | None = None
+
+    def __enter__(self) -> Guard:
+        self._outer = _current
+        return install(self.mode, self.folder)
+
+    def __exit__(self, *_: object) -> None:
+        global _current
         finish()
-        _current = outer
-        if outer is None:
+        _current = self._outer
+        if self._outer is None:
             uninstall()
 
 

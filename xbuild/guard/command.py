@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import click
 
@@ -54,7 +55,7 @@ def guard(
     """
     mode = "report" if folder is not None else mode
     words = _command(script, is_module)
-    environment = {**os.environ, "XBUILD_GUARD": mode}
+    environment = {**os.environ, "XBUILD_GUARD": mode, "XBUILD_GUARD_SINCE": str(time.time())}
     if mode == "report":
         environment["XBUILD_GUARD_DIR"] = os.path.abspath(folder or FOLDER)
     sys.stdout.flush()

@@ -2,18 +2,26 @@
 
 The folder of a guard has:
 
-    DIR/index.html            the programs of this process (of process 0 in a job of several), as they were compiled
+    DIR/index.html            the programs of all processes of the run, in the order in which each compiled them
     DIR/index.json            the same facts for scripts
     DIR/process_N/MODULE.hlo.gz, MODULE.html
-    DIR/process_N/index.json  the programs of process N, in a job of several processes
+    DIR/process_N/index.json  the programs of process N of `jax.distributed`, or of process 0 without it
+
+If several processes of a run have the same number, such as a script and those it starts, the second one writes
+process_N.2. A folder that is older than the run is replaced.
 """
 
 from __future__ import annotations
 
+import errno
 import gzip
+import itertools
 import json
+import os
 import re
 import shutil
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from importlib.resources import files
@@ -32,48 +40,97 @@ from ..process.limits import DeadlineError, within
 from ..text.reader import parse_hlo
 from ..timelines import timeline
 from ..timelines.report import duration
-from .programs import SECONDS, Guard, GuardedProgram
+from .programs import SECONDS, Guard, GuardedProgram, summarize
 
 _FACTS = "index.json"
 _WRITER = "xbuild guard"
 _MOST_FACTS = 1 << 26
+_OF_PROCESS = re.compile(r"process_(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 _NO_NAME = re.compile(r"[^\w.-]+", re.ASCII)
 
 
 def write_folder(guard: Guard, folder: Path, process: int = 0, machine: str = "h100") -> Path:
-    """Write the programs of a guard; the result is the page, or the folder of a process other than 0.
+    """Write the programs of a guard, and the page about all programs of the run so far, which is the result.
 
-    What an earlier guard wrote there is replaced. Raises FileExistsError if the folder has other things under these
+    What an earlier run wrote there is replaced. Raises FileExistsError if the folder has other things under these
     names, and OSError if it cannot be written; nothing is left half-written.
     """
-    place = folder / f"process_{process}"
-    _remove_own(place)
-    names = _names(guard.programs)
-    rows = []
+    for each in _places(folder):
+        if 0 <= _time(each) < guard.since:
+            shutil.rmtree(each)
+    place = folder / f"new_{os.getpid()}_{threading.get_ident()}"
     with new_folder(place) as made:
-        for program, name in zip(guard.programs, names, strict=True):
-            (made / f"{name}.hlo.gz").write_bytes(gzip.compress(program.text.encode(), mtime=0))
-            rows.append(_write_program(program, name, made, place.name, process, machine))
-        facts = {"written_by": _WRITER, "process": process, "machine": machine, "programs": rows}
-        text = json.dumps(facts, indent=1)
-        (made / _FACTS).write_text(text, encoding="ascii")
-    if process:
-        return place
-    with replacing(folder / _FACTS) as file:
-        file.write(text.encode("ascii"))
-    with replacing(folder / "index.html") as file:
-        file.write(_index_page(guard, rows, machine).encode())
+        rows = [
+            _write_program(program, name, made, process, machine)
+            for program, name in zip(guard.programs, _names(guard.programs), strict=True)
+        ]
+        facts = {"written_by": _WRITER, "process": process, "machine": machine, "time": time.time(), "programs": rows}
+        (made / _FACTS).write_text(json.dumps(facts, indent=1), encoding="ascii")
+    _name(place, process, guard.since)
+    done: list[Path] = []
+    while done != (places := _places_of_run(folder, guard.since)):  # until no other process has written meanwhile
+        done = places
+        _write_index(folder, machine, {each.name: _rows(each) for each in places})
     return folder / "index.html"
 
 
-def _remove_own(place: Path) -> None:
-    """Remove a folder that an earlier guard wrote; leave any other, which is then refused."""
+def _name(new: Path, process: int, since: float) -> None:
+    """Give a new folder its name: process_N, or process_N.2 if a process of this run has taken that."""
+    for number in itertools.count(1):
+        place = new.with_name(f"process_{process}" if number == 1 else f"process_{process}.{number}")
+        try:
+            os.rename(new, place)
+        except OSError as error:
+            if _time(place) >= since:
+                continue
+            shutil.rmtree(new)
+            if place.exists() or place.is_symlink():
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place)) from error
+            raise
+        return
+
+
+def _places(folder: Path) -> list[Path]:
+    """The folders of processes, by process and number."""
+    found = [(match, each) for each in folder.glob("process_*") if (match := _OF_PROCESS.fullmatch(each.name))]
+    return [each for _, each in sorted(found, key=lambda pair: (int(pair[0][1]), int(pair[0][2] or 1)))]
+
+
+def _places_of_run(folder: Path, since: float) -> list[Path]:
+    return [each for each in _places(folder) if _time(each) >= since]
+
+
+def _rows(place: Path) -> list[dict[str, Any]]:
+    """The rows of a folder, with the paths of their files from the folder above."""
+    paths = ("text", "page")
+    rows: list[dict[str, Any]] = _facts(place)["programs"]
+    return [{key: f"{place.name}/{fact}" if key in paths else fact for key, fact in row.items()} for row in rows]
+
+
+def _facts(place: Path) -> dict[str, Any]:
+    """The facts of a folder that a guard wrote; empty for any other."""
     try:
         facts = json.loads(read_text(place / _FACTS, _MOST_FACTS))
     except (ArchiveError, ValueError, RecursionError):
-        return
-    if not place.is_symlink() and isinstance(facts, dict) and facts.get("written_by") == _WRITER:
-        shutil.rmtree(place)
+        return {}
+    is_own = not place.is_symlink() and isinstance(facts, dict) and facts.get("written_by") == _WRITER
+    return facts if is_own else {}
+
+
+def _time(place: Path) -> float:
+    """When a guard wrote a folder; 0 if the folder does not say, -1 if no guard wrote it."""
+    facts = _facts(place)
+    when = facts.get("time", 0.0)
+    return -1.0 if not facts else when if isinstance(when, float) and isinstance(facts.get("programs"), list) else 0.0
+
+
+def _write_index(folder: Path, machine: str, programs: dict[str, list[dict[str, Any]]]) -> None:
+    """Write the facts and the page about the programs of all processes, by the folder of each."""
+    facts = {"written_by": _WRITER, "machine": machine, "programs": [row for rows in programs.values() for row in rows]}
+    with replacing(folder / _FACTS) as file:
+        file.write(json.dumps(facts, indent=1).encode("ascii"))
+    with replacing(folder / "index.html") as file:
+        file.write(_index_page(programs, machine).encode())
 
 
 def _names(programs: list[GuardedProgram]) -> list[str]:
@@ -87,10 +144,9 @@ def _names(programs: list[GuardedProgram]) -> list[str]:
     return names
 
 
-def _write_program(
-    program: GuardedProgram, name: str, made: Path, folder: str, process: int, machine: str
-) -> dict[str, Any]:
-    """Write the page of a program and give its row; costs that cannot be computed in time are left out."""
+def _write_program(program: GuardedProgram, name: str, made: Path, process: int, machine: str) -> dict[str, Any]:
+    """Write the text and the page of a program and give its row; costs that cannot be computed in time are left out."""
+    (made / f"{name}.hlo.gz").write_bytes(gzip.compress(program.text.encode(), mtime=0))
     row: dict[str, Any] = {
         "order": program.number,
         "name": program.name,
@@ -101,7 +157,7 @@ def _write_program(
         "refused": program.is_refused,
         "problem": program.problem,
         "seconds": round(program.seconds, 4),
-        "text": f"{folder}/{name}.hlo.gz",
+        "text": f"{name}.hlo.gz",
     }
     if program.verdict is None:
         return row
@@ -130,22 +186,30 @@ def _write_program(
         row["problem"] = row["problem"] or f"no costs: {str(error) or type(error).__name__}".splitlines()[0]
         return row
     (made / f"{name}.html").write_text(text, encoding="utf-8")
-    return row | {"page": f"{folder}/{name}.html"}
+    return row | {"page": f"{name}.html"}
 
 
 # ----------------------------------------------------------------------------
 # The page: a table with one line for each program.
 
 
-def _index_page(guard: Guard, rows: list[dict[str, Any]], machine: str) -> str:
-    refused = sum(row["refused"] for row in rows)
+def _index_page(programs: dict[str, list[dict[str, Any]]], machine: str) -> str:
+    all_rows = [row for rows in programs.values() for row in rows]
+    refused = sum(row["refused"] for row in all_rows)
+    unread = sum(row["verdict"] == "unread" for row in all_rows)
+    summary = summarize(len(all_rows), refused, unread, sum(row["seconds"] for row in all_rows))
+    lines = []
+    for place, rows in programs.items():
+        if len(programs) > 1:
+            lines.append(f'<tr class="process"><th></th><th colspan="8">{in_html(place)}</th></tr>')
+        lines += map(_table_row, rows)
     parts = {
         "policy": policy(),
         "style": (files(__package__) / "assets" / "index.css").read_text(encoding="utf-8"),
         "state": "refused" if refused else "ok",
-        "summary": in_html(guard.summary()),
+        "summary": in_html(f"{summary}, in {len(programs)} processes" if len(programs) > 1 else summary),
         "machine": in_html(machine),
-        "rows": "\n".join(map(_table_row, rows)),
+        "rows": "\n".join(lines),
     }
     return filled((files(__package__) / "assets" / "index.html").read_text(encoding="utf-8"), parts)
 
