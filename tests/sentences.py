@@ -151,9 +151,9 @@ def sentences(source: str) -> list[tuple[str, str]]:
     """All sentences of a source, each with its place."""
     found = []
     for place, text in SOURCES[source]():
-        for paragraph in re.split(r"\n\s*\n|\n(?=\s*[-*] )", text):
+        for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
             joined = " ".join(paragraph.split())
-            for sentence in re.split(r"(?<=[.?!])\s+(?=[A-Z`*])", joined):
+            for sentence in re.split(r"(?<=[^\d.][.?!])\s+(?=[A-Z`*])", joined):
                 if sentence.count(" ") >= 2:
                     found.append((place, sentence))
     return found
