@@ -64,7 +64,8 @@ def helps() -> Iterator[tuple[str, str]]:
     """The help of every command and option."""
 
     def walk(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
-        yield f"{name} --help", inspect.cleandoc(command.help or "")
+        prose = (each for each in inspect.cleandoc(command.help or "").split("\n\n") if not each.startswith("\b"))
+        yield f"{name} --help", "\n\n".join(prose)
         for option in command.params:
             text = getattr(option, "help", None)
             if text:
@@ -154,6 +155,7 @@ def sentences(source: str) -> list[tuple[str, str]]:
         for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
             joined = " ".join(paragraph.split())
             for sentence in re.split(r"(?<=[^\d.][.?!])\s+(?=[A-Z`*])", joined):
+                sentence = re.sub(r"^\d+\. ", "", sentence)
                 if sentence.count(" ") >= 2:
                     found.append((place, sentence))
     return found
