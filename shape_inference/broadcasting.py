@@ -73,7 +73,8 @@ def _stretched(low: str, small: Shape, placed: Dims, high: str, large: Shape) ->
             refuse(
                 "dimension_mismatch",
                 f"{high} is {large} and {low} is {small}: dimension {source} of {low} has extent {size} and maps to "
-                f"dimension {dim} of {high}, which has extent {extents[dim]}; they must be equal, or one of them 1",
+                f"dimension {dim} of {high}, which has extent {extents[dim]}; the extents must be "
+                "equal, or one of them must be 1",
             )
         extents[dim] = size if extents[dim] == 1 else extents[dim]
     return tuple(extents)

@@ -116,7 +116,11 @@ def dimensions(attribute: str, dims: Dims, name: str, shape: Shape, *, ascending
             )
     distinct(attribute, dims)
     if ascending and list(dims) != sorted(dims):
-        refuse("bad_order", f"{attribute} must be in ascending order, got {list(dims)}", f"{sorted(dims)} is in order")
+        refuse(
+            "bad_order",
+            f"{attribute} must be in ascending order, got {list(dims)}",
+            f"the ascending order is {sorted(dims)}",
+        )
     return dims
 
 

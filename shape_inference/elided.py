@@ -49,6 +49,6 @@ def refuse_elided(array: ElidedArray, name: str = "", source: object = None) -> 
     what = f"{array.element_type}[{extents}]"
     refuse(
         "elided_constant",
-        f"the text omits the elements{of} ({what}), as {{...}}; {HINT} [elided_constant]",
+        f"the text contains {{...}} instead of the elements{of} ({what}); {HINT} [elided_constant]",
         HINT,
     )

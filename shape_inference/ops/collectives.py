@@ -315,6 +315,6 @@ def _check_sizes(slice_sizes: Sequence[Dims], inputs: Sequence[Shape]) -> None:
         if len(extents) not in ranks:
             refuse(
                 "attribute_length_mismatch",
-                f"{list(extents)} in slice_sizes {[list(size) for size in slice_sizes]} has length {len(extents)}, but "
-                f"no array of input has that rank: {', '.join(map(str, inputs))}",
+                f"the length of {list(extents)} in slice_sizes {[list(size) for size in slice_sizes]} is "
+                f"{len(extents)}, but no array of input has that rank: {', '.join(map(str, inputs))}",
             )

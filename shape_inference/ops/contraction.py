@@ -280,6 +280,6 @@ def check_dot_ranks(lhs: AnyShape, rhs: AnyShape) -> tuple[Shape, Shape]:
             refuse(
                 "rank_too_small",
                 f"{name} is {shape} of rank 0, but a contraction requires rank 1 or more",
-                "xb.multiply multiplies by a scalar",
+                "use xb.multiply to multiply by a scalar",
             )
     return shapes

@@ -59,7 +59,7 @@ def map(operands: Sequence[AnyShape], *, to_apply: ProgramShape, dimensions: Dim
     if len(dimensions) != first.rank:
         refuse(
             "attribute_length_mismatch",
-            f"dimensions must list every dimension of operand {first}, expected {list(range(first.rank))}, "
+            f"dimensions must list every dimension of operand {first}: expected {list(range(first.rank))}, "
             f"got {list(dimensions)}",
         )
     dims.dimensions("dimensions", dimensions, "operand", first, ascending=True)

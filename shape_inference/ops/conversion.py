@@ -67,7 +67,8 @@ def bitcast(operand: AnyShape, *, shape: Shape) -> Shape:
     if (source.dynamic or shape.dynamic) and (source.dims, source.dynamic) != (shape.dims, shape.dynamic):
         refuse(
             "dimension_mismatch",
-            f"operand is {source} and shape is {shape}: a bitcast cannot change dimensions if one of them is dynamic",
+            f"operand is {source} and shape is {shape}: a bitcast cannot change the dimensions of an array with a "
+            "dynamic dimension",
         )
     return shape
 

@@ -70,7 +70,7 @@ def _offsets(offset_dims: Dims, rank: int) -> None:
         refuse(
             "bad_order",
             f"offset_dims must be in ascending order, got {list(offset_dims)}",
-            f"{sorted(offset_dims)} is in order",
+            f"the ascending order is {sorted(offset_dims)}",
         )
 
 

@@ -62,7 +62,7 @@ def _no_fit(attribute: str, dimensions: Dims, dim: int, sizes: Dims, shape: Shap
     refuse(
         "dimension_mismatch",
         f"{attribute} {list(dimensions)} maps dimension {source} of operand {shape} to dimension {dim} of "
-        f"{list(sizes)}, but extents {shape.dims[source]} and {sizes[dim]} do not fit",
+        f"{list(sizes)}, but extent {shape.dims[source]} does not fit extent {sizes[dim]}",
         *([f"dimension {source} fits dimension {' or '.join(map(str, fitting))} of the result"] if fitting else []),
     )
 

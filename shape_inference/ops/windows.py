@@ -123,7 +123,7 @@ def _groups(lhs: Shape, rhs: Shape, numbers: ConvolutionDimensionNumbers, featur
     """Refuse group counts that do not divide features or batch, and input features unequal to those of the kernel."""
     for name, count in (("feature_group_count", features), ("batch_group_count", batches)):
         if count < 1:
-            refuse("non_positive", f"{name}={count}; expected at least 1")
+            refuse("non_positive", f"{name} must be at least 1, got {count}")
     if features > 1 and batches > 1:
         refuse(
             "invalid_attribute",

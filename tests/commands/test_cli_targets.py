@@ -46,7 +46,7 @@ def test_an_error_in_the_file_is_shown_in_its_own_lines() -> None:
 def test_a_refused_op_is_shown_with_its_report() -> None:
     result = xbuild("show", "programs.py:refused")
     assert result.exit_code == 1
-    assert "dimension 0 is 2 and 3" in result.stderr
+    assert "extents 2 and 3 of dimension 0 differ" in result.stderr
     assert "in _infer" not in result.stderr
     assert "return builder.build(xb.ops.add(x, y))" in result.stderr
 

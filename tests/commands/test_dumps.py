@@ -42,7 +42,7 @@ def test_a_program_of_shard_map_before_it_is_partitioned(version: str, folder: s
     assert "has 1 collective" in xbuild("check", dump, *stage, "--partition").stdout
     run = xbuild("run", f"{dump}#jit_summed", *stage, "--partition", "--random", 0)
     assert (run.exit_code, run.stdout) == (0, "global  out0  f32[]  -2.7014716\n")
-    assert "no run on one device checks it" in run.stderr
+    assert "no one-device run can check the result" in run.stderr
 
 
 def test_each_command_takes_a_module_of_a_dump() -> None:
@@ -51,7 +51,7 @@ def test_each_command_takes_a_module_of_a_dump() -> None:
     assert "p['l0']['down']" in xbuild("cost", f"{dump}#1").stdout
     assert xbuild("show", f"{dump}#jit_summed", "--stage", "before").stdout.startswith("HloModule jit_summed")
     assert xbuild("equivalent", f"{dump}#jit_step", f"{DUMPS}/jax_0.6.2/xla#jit_step").stdout.startswith("equal")
-    assert "has 2 modules: jit_step, jit_summed; this command takes one" in usage(xbuild("cost", dump))
+    assert "has 2 modules: jit_step, jit_summed; select one module" in usage(xbuild("cost", dump))
     assert "no module matches 'jit_stp'; did you mean 'jit_step'?" in usage(xbuild("cost", f"{dump}#jit_stp"))
 
 
@@ -68,7 +68,7 @@ def test_the_stage_of_a_pass() -> None:
 
 def test_options_that_apply_to_dumps(tmp_path: Path) -> None:
     (tmp_path / "one.hlo").write_text(ONE)
-    assert "--stage applies to dump folders" in usage(xbuild("check", tmp_path / "one.hlo", "--stage", "before"))
+    assert "--stage applies only to dump folders" in usage(xbuild("check", tmp_path / "one.hlo", "--stage", "before"))
     assert "--json takes one program" in usage(xbuild("check", DUMPS / "jax_0.10.2/xla", "--json"))
 
 
@@ -167,6 +167,6 @@ def test_hostile_files_of_a_dump_are_lines_of_their_own(tmp_path: Path) -> None:
     result = xbuild("check", tmp_path)
     assert result.exit_code == 1
     for name, words in {"good": "ok:", "pipe": "is a pipe", "zeros": "is a device", "loop": "there is no file",
-                        r"\x1b[31mred\u202e\t": "ok:", "cut": "does not read as gzip"}.items():  # fmt: skip
+                        r"\x1b[31mred\u202e\t": "ok:", "cut": "cannot be read as gzip"}.items():  # fmt: skip
         assert any(line.startswith(f"{name} ") and words in line for line in result.stdout.splitlines()), name
     assert result.stdout.replace("\n", "").isprintable()

@@ -99,7 +99,7 @@ def test_tuples_one_inside_another() -> None:
     for _ in range(DEEPEST_TUPLE - 1):
         shape = xb.TupleShape([shape])
     assert shape.depth == DEEPEST_TUPLE
-    with pytest.raises(ShapeError, match="65 deep"):
+    with pytest.raises(ShapeError, match="65 levels deep"):
         xb.TupleShape([shape])
 
 
@@ -144,7 +144,7 @@ def test_what_devices_may_do_otherwise_is_left_open() -> None:
     assert verdict.kind == "depends"
     (found,) = verdict.findings
     assert found.cause == "NOT_ALL_TRIED"
-    assert "and at most 100,000 are distinguished" in found.message
+    assert "but the check distinguishes at most 100,000" in found.message
 
 
 def test_too_many_transfers_are_left_open() -> None:
@@ -204,7 +204,7 @@ def test_two_thousand_devices_run_and_stop() -> None:
     ("program", "what"),
     [
         ("2^60 by call", "years, but the limit is 5 seconds"), ("2^60 by map", "years, but the limit is 5 seconds"),
-        ("2^60 by reduce", "years"), ("sum of 10^13", "a run would take at least 100 seconds"),
+        ("2^60 by reduce", "years"), ("sum of 10^13", "the run would take at least 100 seconds"),
         ("product of 10^15", "seconds, but the limit is 5"),
         ("2^62 elements", "the limit is 9,223,372,036,854,775,807"),
         ("padding of 10^13", "limit_bytes"),
@@ -218,7 +218,7 @@ def test_a_run_that_cannot_end_is_refused_before(program: str, what: str) -> Non
 
 
 def test_without_a_limit_years_are_refused() -> None:
-    with pytest.raises(Stopped, match=r"a run would take at least .* years"):
+    with pytest.raises(Stopped, match=r"the run would take at least .* years"):
         evaluate(xb.parse_hlo(hostile.doubling("fusion", 60)).entry, 1.0)
 
 

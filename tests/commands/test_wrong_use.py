@@ -105,7 +105,7 @@ def test_a_file_that_ends_the_process_is_told(tmp_path: Path) -> None:
         (("show", RING, "--plan", "--only", "collectives"), "--only applies to HLO text, but --plan prints Python"),
         (
             ("show", RING, "--only", "collectives", "--style", "full"),
-            "--style applies to the full text, and --only prints",
+            "--style applies to the full text, but --only prints",
         ),
         (("viz", RING, "--radius", 1), "--radius has no effect without --around NAME"),
         (("viz", RING, "--seconds", 1), "--seconds has no effect without -o FILE.png or .pdf"),
@@ -137,12 +137,14 @@ def test_an_option_that_would_say_nothing(arguments: tuple[object, ...], told: s
 def test_what_is_missing_in_a_folder_is_told_with_a_way_out(tmp_path: Path) -> None:
     for device in (0, 1):
         (tmp_path / f"device{device}.hlo").write_text(HLO)
-    assert wrong("diff", tmp_path, tmp_path).endswith(f"name the program of one device, such as {tmp_path}/device0.hlo")
+    assert wrong("diff", tmp_path, tmp_path).endswith(
+        f"name the program of a single device, such as {tmp_path}/device0.hlo"
+    )
 
 
 def test_a_kept_trace_takes_no_options_of_a_run(tmp_path: Path) -> None:
     assert xbuild("run", RING, "--random", 0, "--trace", tmp_path / "kept").exit_code == 0
-    assert wrong("step", tmp_path / "kept", "--random", 1).startswith("--random has no effect on a recorded run, and ")
+    assert wrong("step", tmp_path / "kept", "--random", 1).startswith("--random has no effect here: ")
 
 
 # files
@@ -186,14 +188,14 @@ def test_a_trace_with_a_file_that_is_none(tmp_path: Path, name: str, content: by
 def test_a_repair_goes_where_it_can_be_read_again(tmp_path: Path) -> None:
     file = tmp_path / "a.hlo"
     file.write_text(HLO)
-    assert "expected a .hlo file" in wrong("check", STUCK, "--repair", tmp_path)
-    assert "expected a .hlo file" in wrong("check", STUCK, "--repair", tmp_path / "mended")
-    assert "expected a folder" in wrong("check", "examples/pipeline.py:program", "--repair", file)
+    assert "the repair needs a .hlo file" in wrong("check", STUCK, "--repair", tmp_path)
+    assert "the repair needs a .hlo file" in wrong("check", STUCK, "--repair", tmp_path / "mended")
+    assert "the repair needs a folder" in wrong("check", "examples/pipeline.py:program", "--repair", file)
     assert [each.name for each in tmp_path.iterdir()] == ["a.hlo"]
     unpaired = tmp_path / "unpaired.hlo"
     unpaired.write_text(UNPAIRED)
     stuck = xbuild("check", unpaired, "--repair", tmp_path / "mended.hlo")
-    assert "mended.hlo is not written: no other order fixes it" in stuck.stderr
+    assert "mended.hlo is not written: no other order avoids the deadlock" in stuck.stderr
     assert stuck.exit_code == 1
 
 

@@ -45,7 +45,7 @@ def test_no_build() -> None:
     total = x + 1.0
     for given, kind in ((builder, "Builder named 'b'"), (total, f"Value named '{total.name}'")):
         with pytest.raises(
-            TypeError, match=rf"evaluate: expected a Computation, got a {kind}; builder\.build\(\) and module"
+            TypeError, match=rf"evaluate: expected a Computation, got a {kind}; pass builder\.build\(\) or module"
         ):
             evaluate(given, np.ones((2, 3), np.float32))  # type: ignore[arg-type]
     with pytest.raises(
@@ -54,7 +54,7 @@ def test_no_build() -> None:
         xb.check(builder)  # type: ignore[arg-type]
     with pytest.raises(
         TypeError,
-        match=r"evaluate: expected a Computation, got a Module named 'm'; .* execute\(module, inputs\) runs a Module",
+        match=r"expected a Computation, got a Module named 'm'; .* to run a Module, use execute\(module, inputs\)",
     ):
         evaluate(xb.Module("m", builder.build()), np.ones((2, 3), np.float32))  # type: ignore[arg-type]
 
@@ -95,10 +95,10 @@ def test_arguments_of_another_kind_come_with_a_way_out() -> None:
         ValueError, match=r"is float16, but f32\[2,3\] requires float32 .*\n  hint: \.astype\(xb\.f32\.dtype\)"
     ):
         evaluate(doubled(), np.ones((2, 3), np.float16))
-    with pytest.raises(ValueError, match=r"has shape \[1, 2, 3\], .*\n  hint: pass arguments one by one"):
+    with pytest.raises(ValueError, match=r"has shape \[1, 2, 3\], .*\n  hint: pass each argument separately"):
         evaluate(doubled(), [np.ones((2, 3), np.float32)])
     with pytest.raises(
-        ValueError, match=r"inputs for 1 device, but the program has 4 .*\n  hint: inputs has one list of arguments for"
+        ValueError, match=r"inputs for 1 device, but the program has 4 .*\n  hint: inputs takes a list of arguments for"
     ):
         execute(xb.Module("m", doubled(), num_replicas=4), [[np.ones((2, 3), np.float32)]])
     with pytest.raises(ValueError, match=r"^2 arguments for device 0, but %b has 1 parameter: "):

@@ -87,7 +87,7 @@ def test_jitted_traced_and_lowered_functions() -> None:
     ):
         assert same(execute(module, [[X]] * module.num_replicas)[0], X**3, module)
     assert module.num_replicas == 2
-    with pytest.raises(TypeError, match="already traced takes no arguments"):
+    with pytest.raises(TypeError, match="expected no arguments for a function that is already traced"):
         xb.from_jax(power.lower(X, 3), X)
     with pytest.raises(TypeError, match="Compiled"):
         xb.from_jax(power.lower(X, 3).compile())

@@ -94,7 +94,7 @@ def test_an_exported_function_is_global() -> None:
 
 
 def test_a_function_with_arguments_needs_their_shapes() -> None:
-    with pytest.raises(TypeError, match=r"layer takes p, unused, x, .* pass layer\.lower\(p, unused, x\), or xb\.from"):
+    with pytest.raises(TypeError, match=r"layer takes p, unused, x, .* pass layer\.lower\(p, unused, x\) or xb\.from"):
         xb.check(layer)
 
 

@@ -240,8 +240,8 @@ def test_approximate_top_k_is_a_sort() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("reduction_dim = 1 : i64, ", "", "has no reduction_dim"),
-        ("[@greater]", "[]", "ApproxTopK takes one comparator"),
+        ("reduction_dim = 1 : i64, ", "", "reduction_dim is missing"),
+        ("[@greater]", "[]", "expected one comparator"),
         ("reduction_dim = 1", "reduction_dim = 7", "dimension"),
     ],
 )

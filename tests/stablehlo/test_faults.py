@@ -32,7 +32,7 @@ WHOLE = [
         "module attributes {mhlo.num_replicas = 2 : i32} { func.func @f(%x: tensor<f32>) -> tensor<f32> {\n"
         '%y = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 3]]> : tensor<1x2xi64>}>'
         " : (tensor<f32>) -> tensor<f32>\nreturn %y : tensor<f32> } }",
-        "source_target_pairs name replica 3, but the header states 2",
+        "source_target_pairs name replica 3, but the header states the range 0..1",
     ),
     (
         "func.func @f(%x: tensor<4xf32>) -> tensor<2xf32> {\n"
@@ -40,7 +40,7 @@ WHOLE = [
         " scatter_dimension = 0 : i64}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
         "%s = stablehlo.add %a, %b : tensor<f32>\nstablehlo.return %s : tensor<f32>\n"
         "}) : (tensor<4xf32>) -> tensor<2xf32>\nreturn %y : tensor<2xf32> }",
-        "replica 0 is in no group of replica_groups, but the largest ids imply 3",
+        "replica 0 is in no group of replica_groups, but the largest ids imply the range 0..2",
     ),
     (
         "func.func @f() -> tensor<f32> { return }",
@@ -94,5 +94,5 @@ def test_several_faults_are_told_at_once_and_users_of_faulty_values_are_not_blam
 def test_a_text_of_another_type_is_refused() -> None:
     with pytest.raises(TypeError, match="expected StableHLO as str or bytes, got int"):
         xb.parse_stablehlo(7)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="partitions=0"):
+    with pytest.raises(ValueError, match="partitions must be at least 1, got 0"):
         xb.parse_stablehlo("", partitions=0)

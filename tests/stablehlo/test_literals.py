@@ -54,7 +54,7 @@ REFUSED = [
     ('dense<"0x0101"> : tensor<3xi1>', "pred[3] takes 3 bytes, or 1 with a bit per element, but the literal has 2"),
     ('dense<"text"> : tensor<2xf32>', 'expected bytes such as "0x3F80"'),
     ("dense<yes> : tensor<i1>", "expected true or false as an element of i1, got yes"),
-    ("dense<1> : tensor<99999x99999xi8>", "elements of a splat exceed the limit"),
+    ("dense<1> : tensor<99999x99999xi8>", "a splat cannot fill 9,999,800,001 elements; the limit"),
     ("dense<1> : tensor<?xi8>", "expected the type of a static tensor"),
     ("dense<[1, 2> : tensor<2xi8>", "the nesting of the lists does not match"),
 ]
@@ -137,7 +137,7 @@ def test_resources(type_: str, expected: np.ndarray) -> None:  # type: ignore[ty
     ("type_", "raw", "name", "message"),
     [
         ("tensor<2xf32>", bytes(7), "r", "f32[2] has 8 bytes, but the resource has 7"),
-        ("tensor<2xi1>", b"\x01\x02", "r", "a byte 0 or 1"),
+        ("tensor<2xi1>", b"\x01\x02", "r", "the byte 0 or 1"),
         ("tensor<3xi4>", bytes(2), "r", "s4[3] has 3 bytes (one per element), but the resource has 2"),
         ("tensor<2xf32>", bytes(8), "missing", "undefined resource 'missing'"),
         ("tensor<?xf32>", bytes(8), "r", "expected the type of a static tensor"),

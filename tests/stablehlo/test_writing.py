@@ -62,7 +62,7 @@ REFUSED = [
     (
         X,
         "ROOT s = (f32[2], f32[2], u32[]) copy-start(x)",
-        "copy-start %s at .*only a done in the same computation may use this start",
+        "copy-start %s at .*only a done op in the same computation may use this start op",
     ),
 ]
 

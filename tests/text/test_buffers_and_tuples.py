@@ -40,8 +40,8 @@ def test_a_buffer_is_no_array() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("b(token[])", "a buffer holds an array"),
-        ("b((f32[2]))", "a buffer holds an array"),
+        ("b(token[])", "a buffer must hold an array"),
+        ("b((f32[2]))", "a buffer must hold an array"),
         ("b[4]", "expected '(', got '['"),
     ],
 )
@@ -74,7 +74,7 @@ def test_a_tuple_that_does_not_fit_is_refused(literal: str, why: str) -> None:
 
 
 def test_a_token_is_no_constant() -> None:
-    assert "a constant holds arrays" in str(fault("ENTRY e { ROOT c = (f32[], token[]) constant((1, 2)) }"))
+    assert "a constant can contain only arrays" in str(fault("ENTRY e { ROOT c = (f32[], token[]) constant((1, 2)) }"))
 
 
 def test_random_bits_may_be_written_without_the_state() -> None:
@@ -107,7 +107,7 @@ def test_the_result_of_an_async_start_may_come_later(update: str, last: str) -> 
 
 def test_an_update_gives_what_its_start_gave() -> None:
     text = ASYNC.format(update="update = ((f32[4]), f32[4], s32[]) async-update(start)", last="update")
-    assert "has () as its result" in str(fault(text))
+    assert "the result of 'start' is ()" in str(fault(text))
 
 
 TABLE = """HloModule m, origin_recovery_table={

@@ -82,7 +82,7 @@ def test_arrays_are_bounded(dtype: xb.PrimitiveType) -> None:
         ((2**62, 2), r"9223372036854775808 elements, more than the limit of 2\^63-1"),
         ((2**62, 0, 2**62), "not counting extents of 0"),
         ((10**17,) * 20, "about 2"),
-        ((2**63,), "extent 9223372036854775808 of dimension 0"),
+        ((2**63,), "the extent of dimension 0 is 9223372036854775808"),
     ):
         with pytest.raises(ShapeError, match=said) as refused:
             dtype[dims]
@@ -93,7 +93,7 @@ def test_arrays_are_bounded(dtype: xb.PrimitiveType) -> None:
     "dims", ["x".join(["99999999999999999"] * 20), "x".join(["1"] * 300), "?x" + "x".join(["9" * 17] * 9)]
 )
 def test_arrays_in_mlir_are_bounded(dims: str) -> None:
-    with pytest.raises(xb.HloParseError, match=r"1:\d+: an array .*\[overflow\]"):
+    with pytest.raises(xb.HloParseError, match=r"1:\d+: .* array .*\[overflow\]"):
         xb.parse_stablehlo(_BODY.format(f", %arg1: tensor<{dims}xf32>", ""))
 
 
@@ -101,7 +101,9 @@ def test_empty_arrays_are_those_that_numpy_makes_in_every_type() -> None:
     most = 2**59 - 1
     for dtype in PRIMITIVES.values():
         assert np.empty(dtype[0, most].dims, dtype.dtype).astype(np.complex128).nbytes == 0
-        with pytest.raises(ShapeError, match=rf"\[2,0,{most}\] has .* without its extents of 0, more than 2\^59-1"):
+        with pytest.raises(
+            ShapeError, match=rf"\[2,0,{most}\] has .* \(not counting extents of 0\), more than the limit of 2\^59-1"
+        ):
             dtype[2, 0, most]
 
 
@@ -131,7 +133,7 @@ def test_meshes_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("expression", "size", "said"),
     [
-        ("*".join("b" * 300), 999, r"b\*b.*: its value exceeds 2\^63-1"),
+        ("*".join("b" * 300), 999, r"b\*b.*: the value of the expression exceeds 2\^63-1"),
         ("+".join("b" * 2000), 1, "3,999 characters"),
     ],
 )
@@ -289,7 +291,7 @@ def test_a_run_prepares_within_its_limit_of_seconds() -> None:
 
 def test_regions_that_are_written_at_each_use_are_bounded() -> None:
     module = xb.parse_hlo(hostile.doubling("map", 45))
-    with pytest.raises(xb.XbuildError, match="each region written at each of its uses"):
+    with pytest.raises(xb.XbuildError, match="each region written at every use"):
         module.to_stablehlo()
 
 

@@ -31,11 +31,19 @@ ENTRY e {
 }
 """
 WRONG = {
-    "i, i), source": ("i), source", "arity_mismatch", "3 operands"),
+    "i, i), source": ("i), source", "arity_mismatch", "got 3"),
     "f32[2] parameter(0)": ("s32[2] parameter(0)", "element_type_mismatch", "s32 and f32"),
     "f32[2] parameter(0)\n": ("f32[2,1] parameter(0)\n", "rank_mismatch", "ranks 2 and 1"),
-    "a, b, i, i)": ("a, b, z, i)", "not_tuple", "input_start_indices is s32[]"),
-    "slice_sizes={{1}}\n  s": ("slice_sizes={{1,2}}\n  s", "attribute_length_mismatch", "2 extents"),
+    "a, b, i, i)": (
+        "a, b, z, i)",
+        "not_tuple",
+        "expected a tuple of scalars for input_start_indices, one for each dimension, got s32[]",
+    ),
+    "slice_sizes={{1}}\n  s": (
+        "slice_sizes={{1,2}}\n  s",
+        "attribute_length_mismatch",
+        "the length of [1, 2] in slice_sizes [[1, 2]] is 2",
+    ),
 }
 
 

@@ -103,8 +103,8 @@ def test_replica_groups_that_are_none(text: str) -> None:
 )
 def test_mlir_is_told_from_hlo(text: str) -> None:
     error = fault(text)
-    assert "this is MLIR" in error.message
-    assert "xb.parse_stablehlo reads it" in error.hints[0]
+    assert "expected HLO text, got MLIR" in error.message
+    assert "use xb.parse_stablehlo to read MLIR" in error.hints[0]
 
 
 def test_a_computation_may_be_called_module() -> None:

@@ -135,7 +135,9 @@ def test_groups_fit_the_counts_of_the_header(words: str, counts: str) -> None:
 
 
 def test_what_is_wrong_with_groups_is_told() -> None:
-    with pytest.raises(xb.HloParseError, match=r"name replica 2, but the header states 2, 0\.\.1: replica_count=2"):
+    with pytest.raises(
+        xb.HloParseError, match=r"name replica 2, but the header states the range 0\.\.1 \(replica_count=2"
+    ):
         xb.parse_hlo(collective("all-reduce(x), replica_groups={{0,2}}, to_apply=add", TWO))
     with pytest.raises(xb.HloParseError, match="replica 1 is in no group"):
         xb.parse_hlo(collective("all-reduce(x), replica_groups={{0}}, to_apply=add", TWO))
@@ -167,7 +169,7 @@ def test_complex_nans_keep_their_payload(dtype: type) -> None:
 @pytest.mark.parametrize(
     ("word", "column", "message"),
     [
-        ("(((1)))", 30, "parentheses in a constant nest no deeper"),
+        ("(((1)))", 30, "parentheses in a constant cannot be nested deeper"),
         ("(1, 2", 27, "is not closed"),
         ("1 /* ) */", None, ""),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from attrs import field, frozen
@@ -14,11 +14,46 @@ Level: TypeAlias = Literal["error", "warning", "note"]
 
 
 @frozen
+class RelatedPlace:
+    """Another line that an issue is about, such as that of a further instruction of a cycle, and what is there."""
+
+    message: str
+    source: Source
+
+    def to_dict(self) -> dict[str, Any]:
+        """The place as plain data, with file, line and function apart."""
+        return {"message": self.message, **_place(self.source)}
+
+
+def related_places(places: Iterable[tuple[str, Source | None]], source: Source | None) -> tuple[RelatedPlace, ...]:
+    """A related place for each line among the places, except the line of the issue itself.
+
+    >>> from xbuild.core.graph import Source
+    >>> ring = [(f"step {n}", Source("ring.py", n, "step")) for n in (3, 4, 4, 5)]
+    >>> [place.message for place in related_places(ring, ring[0][1])]
+    ['step 4', 'step 5']
+    """
+    first: dict[Source, str] = {}
+    for message, place in places:
+        if place is not None and place != source:
+            first.setdefault(place, message)
+    return tuple(RelatedPlace(message, place) for place, message in first.items())
+
+
+def _place(source: Source | None) -> dict[str, Any]:
+    return {
+        "file": source.file if source else None,
+        "line": source.line if source else None,
+        "function": source.function if source else None,
+    }
+
+
+@frozen
 class Issue:
     """A message about a place in the user's program, with the rule that found it and the usual fix.
 
     `rule` is a kind of finding such as `deadlock`, or a rule of `xbuild lint`. `facts` are numbers such as `bytes` and
-    `seconds`, by name. `source` is a line of the user's code or of the HLO text.
+    `seconds`, by name. `source` is a line of the user's code or of the HLO text; `related` are further lines.
     """
 
     rule: str
@@ -29,19 +64,18 @@ class Issue:
     devices: tuple[int, ...] = ()
     fix: str = ""
     facts: Mapping[str, Any] = field(factory=dict)
+    related: tuple[RelatedPlace, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The issue as plain data, with file, line and function apart."""
-        place = self.source
         return {
             "rule": self.rule,
             "level": self.level,
             "message": self.message,
-            "file": place.file if place else None,
-            "line": place.line if place else None,
-            "function": place.function if place else None,
+            **_place(self.source),
             "instructions": list(self.instructions),
             "devices": list(self.devices),
             "fix": self.fix or None,
             "facts": dict(self.facts),
+            "related": [place.to_dict() for place in self.related],
         }

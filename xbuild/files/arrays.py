@@ -163,7 +163,7 @@ def _header(stream: IO[bytes]) -> tuple[Dims, np.dtype[Any]]:
         raise ArchiveError(f"has version {version} of NumPy's format; expected 1.0 or 2.0")
     dims, _, dtype = read(stream)
     if len(dims) > 64 or not all(type(size) is int and size >= 0 for size in dims):
-        raise ArchiveError("states sizes that no array can have")
+        raise ArchiveError("states a rank or extents that no array can have")
     return tuple(dims), dtype
 
 
@@ -522,10 +522,10 @@ def _filled(stored: Stored, device: int, shape: Shape | TokenShape, counter: Ite
         if key in stored.found:
             return stored.array(key, shape)
     have = sorted(stored.found)
+    shown = f"{', '.join(have[:_SHOWN])}{f' and {len(have) - _SHOWN:,} more' * (len(have) > _SHOWN)}"
     raise ArchiveError(
         f"argument {number} of device {device}, {shape}, is missing: the file contains neither d{device}_arg{number} "
-        f"nor arg{number}, only "
-        f"{', '.join(have[:_SHOWN]) or 'no arrays'}{f' and {len(have) - _SHOWN:,} more' * (len(have) > _SHOWN)}"
+        f"nor arg{number}{f', only {shown}' if have else ''}"
     )
 
 

@@ -210,7 +210,7 @@ class _Literal:
         if self.shape.size > LARGEST_FILLED:
             self.fail(
                 "overflow",
-                f"{self.shape.size:,} elements of a splat exceed the limit of {LARGEST_FILLED:,}",
+                f"a splat cannot fill {self.shape.size:,} elements; the limit is {LARGEST_FILLED:,}",
             )
         return np.broadcast_to(value, self.shape.dims)
 

@@ -161,7 +161,7 @@ def problem_of_ids(instruction: Instruction, header: Header) -> str | None:
         return None
     counts = f"replica_count={header.num_replicas}, num_partitions={header.num_partitions}"
     by = "the header states" if header.states_counts else "the largest ids imply"
-    return f"{problem}, but {by} the ids 0..{count - 1} ({counts})"
+    return f"{problem}, but {by} the range 0..{count - 1} ({counts})"
 
 
 def _find_problem(instruction: Instruction, count: int, what: str) -> str | None:

@@ -204,7 +204,7 @@ def _branches_text(writer: NameWriter, instruction: Instruction) -> str:
 def _read_branches(parsed: ParsedInstruction) -> Found:
     pair = [parsed.written[key] for key in ("true_computation", "false_computation") if key in parsed.written]
     if pair and (len(pair) < 2 or "branch_computations" in parsed.written):
-        refuse("missing_attribute", "state true_computation and false_computation, or only branch_computations")
+        refuse("missing_attribute", "write both true_computation and false_computation, or only branch_computations")
     if pair:
         return {"branch_computations": tuple(pair)}
     return {key: parsed.written[key] for key in ("branch_computations",) if key in parsed.written}

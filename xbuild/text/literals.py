@@ -226,9 +226,7 @@ class _Literal:
 
     def _elided(self) -> Array:
         if self.text.strip() != "{...}":
-            self.fail(
-                "syntax", "expected either all elements or {...} instead of all elements", at=self.text.index("...")
-            )
+            self.fail("syntax", "expected either all elements or only {...}", at=self.text.index("..."))
         return ElidedArray(self.shape.dtype, self.shape.dims)  # type: ignore[return-value]
 
     def _reshape(self, values: Array) -> Array:

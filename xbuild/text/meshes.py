@@ -72,7 +72,7 @@ def read_sizes(scanner: Scanner) -> Dims:
 def _check_count(scanner: Scanner, sizes: Dims, place: int) -> int:
     count = math.prod(sizes)
     if not sizes or len(sizes) > 32 or min(sizes) < 1 or count > MOST_DEVICES:
-        scanner.fail("syntax", f"[{_sizes_text(sizes)}] must have 1 to {MOST_DEVICES:,} devices", place=place)
+        scanner.fail("syntax", f"[{_sizes_text(sizes)}] must describe 1 to {MOST_DEVICES:,} devices", place=place)
     return count
 
 

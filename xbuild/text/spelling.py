@@ -189,7 +189,7 @@ def segments_of(schema: Schema, count: int) -> tuple[int, ...] | None:
         expected = f"{count_text} ({', '.join(schema.operands)})" if schema.operands else "no operands"
         if lists:
             expected = ", ".join(schema.operands) + " as equally long lists" * (lists > 1)
-        raise XbuildError("arity_mismatch", f"expected {expected}, got {count} operand{'s' * (count != 1)}")
+        raise XbuildError("arity_mismatch", f"expected {expected}, got {count}")
     return None if schema.is_flat else tuple(rest // lists if kind is Values else 1 for kind in schema.kinds)
 
 

@@ -378,7 +378,7 @@ class SizedReader(StablehloReader):
         if isinstance(node, ast.BinOp):
             found = int(_OPERATORS[type(node.op)](self._evaluate_node(node.left), self._evaluate_node(node.right)))
             if abs(found) > MAX_EXTENT:
-                refuse("overflow", "its value exceeds 2^63-1")
+                refuse("overflow", "the value of the expression exceeds 2^63-1")
             return found
         if isinstance(node, ast.Constant) and type(node.value) is int:
             return node.value

@@ -315,7 +315,7 @@ class TypeReader(MlirScanner):
         found: list[int | None] = []
         while match := self.scan(_EXTENT):
             if len(match[1]) > 18:
-                self.fail("overflow", f"the extent {match[1][:24]} is too large", place=match.start())
+                self.fail("overflow", f"the extent {match[1][:24]} has more than 18 digits", place=match.start())
             found.append(None if match[1] == "?" else int(match[1]))
         return found
 
@@ -359,7 +359,7 @@ class TypeReader(MlirScanner):
                 place=place,
             )
         if any(len(each) > 18 for each in found):
-            self.fail("overflow", "a bound is too large", place=place)
+            self.fail("overflow", "a bound has more than 18 digits", place=place)
         return tuple(None if each == "?" else int(each) for each in found)
 
     def tuple_type(self) -> Type:
