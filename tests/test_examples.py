@@ -197,7 +197,7 @@ def test_the_guard_stops_the_training_script_of_the_readme() -> None:
     command = [sys.executable, "-m", "xbuild", "guard", "examples/train.py", "--log-norm"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "is refused; stopped before it ran" in done.stderr
+    assert "is refused; it was stopped before it ran" in done.stderr
     assert "step 0" not in done.stdout
 
 

@@ -309,7 +309,8 @@ def _layouts(
     if not len(whole) == len(local) == len(layout):
         refuse(
             "invalid_attribute",
-            f"equivalent: one program has {len(whole)} {name}s and the other has {len(local)}, but "
+            f"equivalent: one program has {len(whole)} {name}{'s' * (len(whole) != 1)} and the other has "
+            f"{len(local)}, but "
             f"{len(layout)} layouts are given",
         )
     rows = enumerate(zip(layout, whole, local, strict=True))

@@ -19,6 +19,7 @@ from attrs import frozen
 from shape_inference import Dims
 from shape_inference.trees import flatten
 from xbuild.core.graph import Instruction, Module
+from xbuild.core.issues import Issue, related_places
 from xbuild.core.op import opcodes
 from xbuild.core.report_text import MORE, WIDTH, Line, StyledText, folded, indented, more_line, plain
 from xbuild.properties.effects import name_in_report
@@ -230,6 +231,34 @@ class Equivalence:
         same = f"both also agree in floating point, up to rounding, on inputs of these kinds: {kinds}" if kinds else ""
         rest = self.reason if kinds or not self.reason else f"not run in floating point: {self.reason}"
         return "; ".join(filter(None, (same, rest)))
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """The verdict as an issue: an error if the programs are different, a warning if it is undecided.
+
+        >>> import xbuild as xb
+        >>> one, other = (xb.computation(xb.f32[2])(f) for f in (xb.exp, xb.log))
+        >>> [(issue.rule, issue.level) for issue in xb.equivalent(one, other).issues]
+        [('different', 'error')]
+        """
+        if self.kind == "equal":
+            return ()
+        difference = self.difference
+        found = [] if difference is None else [i for i in (difference.value, difference.other) if i is not None]
+        source = next((i.source for i in found if i.source is not None), None)
+        where = {} if difference is None else {"output": difference.output, "element": list(difference.element)}
+        return (
+            Issue(
+                rule=self.kind,
+                level="error" if self.kind == "different" else "warning",
+                message="\n".join([self._first_line(), *self._reasons()]),
+                source=source,
+                instructions=tuple(i.name for i in found),
+                devices=() if difference is None else (difference.device,),
+                facts={**where, "undecided": list(self.undecided)},
+                related=related_places([(_instruction_text(i), i.source) for i in found], source),
+            ),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain data."""

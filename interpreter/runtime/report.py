@@ -12,6 +12,7 @@ from shape_inference.kinds import RUN_KINDS
 from xbuild.checking.model.describe import fact
 from xbuild.checking.model.program import devices_text
 from xbuild.core.graph import Instruction
+from xbuild.core.issues import Issue, related_places
 from xbuild.core.report_text import (
     BESIDE_PICTURE,
     MORE,
@@ -131,6 +132,30 @@ class Report:
         from xbuild.pictures import Drawing
 
         return Drawing(lanes_of(self))._repr_html_()
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """The stop as an issue at the line of a device at fault; the lines of the other devices are related."""
+        causes = [state for state in self.devices if state.cause] or [s for s in self.devices if not s.ended]
+        at = [state.instruction for state in causes if state.instruction is not None]
+        source = next((i.source for i in at if i.source is not None), None)
+        places = [
+            (f"device {state.device} is at {state.standing}", state.instruction.source)
+            for state in (*causes, *self.devices)
+            if state.instruction is not None
+        ]
+        issue = Issue(
+            rule=self.kind,
+            level="error",
+            message=self.message,
+            source=source,
+            instructions=tuple(dict.fromkeys(i.name for i in at)),
+            devices=tuple(state.device for state in causes),
+            fix=self.repair,
+            facts={"cause": self.cause or None},
+            related=related_places(places, source),
+        )
+        return (issue,)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data; if very many devices are missing, only some are listed."""

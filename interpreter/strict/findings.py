@@ -13,6 +13,7 @@ from shape_inference import TupleShape
 from shape_inference.escaping import Harmless
 from shape_inference.kinds import STRICT_KINDS
 from xbuild.core.graph import Instruction
+from xbuild.core.issues import Issue, related_places
 from xbuild.core.report_text import MORE, folded, more_text
 from xbuild.properties.sources import operands_behind
 
@@ -204,6 +205,11 @@ class StrictReport:
                 known[1].append(finding.device)
         return list(groups.values())
 
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """An issue for each place and kind, with all devices that have the finding."""
+        return tuple(_issue(first, also) for first, also in self._groups())
+
     def to_dict(self) -> dict[str, Any]:
         return {"findings": [finding.to_dict() for finding in self.findings]}
 
@@ -229,6 +235,22 @@ class StrictFailure(Harmless):
     @property
     def findings(self) -> tuple[StrictFinding, ...]:
         return self.report.findings
+
+
+def _issue(finding: StrictFinding, also: Sequence[int]) -> Issue:
+    source = finding.instruction.source
+    index = None if finding.index is None else list(finding.index)
+    values = {name: _short(value) for name, value in finding.values}
+    return Issue(
+        rule=finding.kind,
+        level="error",
+        message=f"{finding.standing}{f' at {index}' if index else ''}: {finding.what}",
+        source=source,
+        instructions=(finding.instruction.name,),
+        devices=(finding.device, *also),
+        facts={"index": index, "values": values, "further": finding.further},
+        related=related_places([(f"from {each.name}", each.source) for each in reversed(finding.chain)], source),
+    )
 
 
 def _known(kind: str) -> None:

@@ -89,7 +89,7 @@ def test_two_of_sixty_four_ranks_have_another_order() -> None:
     verdict = xb.check(group)
     assert verdict.kind == "deadlock"
     assert not unnamed(str(verdict), PARTS)
-    assert "are in different orders on these devices" in str(verdict)
+    assert "in different orders" in str(verdict)
     assert len(str(verdict).splitlines()) < 20
     inputs = [[np.full(64, device, np.float32)] for device in range(64)]
     mended = xb.repaired(verdict)
@@ -104,7 +104,7 @@ def test_both_ranks_send_before_they_receive() -> None:
     made = prepared(crossed())
     verdict = xb.check(made.program)
     assert (verdict.kind, verdict.findings[0].cause) == ("deadlock", "P2P_CYCLE")
-    assert "both devices send before they post their own receive" in str(verdict)
+    assert "both devices send before they post their own recv" in str(verdict)
     with pytest.raises(Refused):
         execute(made.program, made.inputs)
     execute(xb.repaired(verdict), made.inputs)

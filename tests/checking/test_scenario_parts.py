@@ -23,7 +23,7 @@ from xbuild.checking.scenarios.scenarios import Choice, Choices
 
 Patch = tuple[Any, str, Any]  # an attribute of a module or class, and another value
 Check = Callable[[], xb.Verdict]
-NOT_ALL = "not all cases could be tried"
+NOT_ALL = "the check could not try all cases"
 
 
 @frozen(eq=False)

@@ -237,7 +237,7 @@ def test_infeed_counts_are_proof() -> None:
     assert xb.check(program, infeed={0: 2, 1: 2}).kind == "ok"
     starved = xb.check(program, infeed={0: 2, 1: 1})
     assert (starved.kind, starved.findings[0].kind) == ("deadlock", "infeed_starved")
-    assert "the infeed of device 1 has no item for b" in str(starved)
+    assert "the infeed of device 1 holds no item for b" in str(starved)
 
 
 def test_a_starved_device_is_the_cause_and_not_its_victims() -> None:

@@ -50,7 +50,7 @@ def test_a_computation_that_is_called_twice_has_one_order(orders: tuple[str, str
     if is_shared and orders[0] != orders[1]:
         assert verdict.kind == "error"
         assert verdict.findings[0].kind == "companion_conflict"
-        assert "give each call of h a computation of its own" in str(verdict)
+        assert "give each call of h its own copy of the computation" in str(verdict)
         with pytest.raises(Stopped):
             xb.execute(group, inputs, check=False)
     else:

@@ -20,7 +20,7 @@ def test_viz() -> None:
     assert xbuild("viz", "programs.py:summed", "-o", "out.dot").stdout == "wrote out.dot\n"
     assert Path("out.dot").read_text().startswith("digraph")
     assert usage(xbuild("viz", "programs.py:summed", "-o", "out.gif")).startswith(
-        "'out.gif': expected a name that ends in one of"
+        "'out.gif': expected a file name that ends in one of"
     )
 
 
@@ -72,14 +72,14 @@ def test_why_an_instruction_is_there(tmp_path: Path) -> None:
         said = xbuild("why", str(path), "tanh.2.vjp").stdout
         assert "propagates cotangents back through tanh.2 = f32[3]" in said
         assert "used by tanh.2.vjp.1" in said
-    assert usage(xbuild("why", str(path), "tanh.9")).endswith("has no instruction %tanh.9; `xbuild show` prints them")
+    assert usage(xbuild("why", str(path), "tanh.9")).endswith(
+        "has no instruction %tanh.9; `xbuild show` prints all instructions"
+    )
 
 
 def test_explain_a_kind() -> None:
     assert xbuild("explain", "self_send").stdout == "self_send: A device sends to itself.\n"
-    assert usage(xbuild("explain", "self_sent")).endswith(
-        "neither an op nor another known word; did you mean 'self_send'?"
-    )
+    assert usage(xbuild("explain", "self_sent")).endswith("neither an op nor a known term; did you mean 'self_send'?")
 
 
 def test_each_kind_is_explained_in_a_sentence() -> None:
@@ -90,4 +90,6 @@ def test_each_kind_is_explained_in_a_sentence() -> None:
 
 
 def test_help_names_the_exit_codes() -> None:
-    assert "The exit status is 0 for ok, 1 if the program is refused or stops, 2" in " ".join(xbuild("--help").stdout.split())
+    assert "The exit status is 0 for ok, 1 if the program is refused or stops, 2" in " ".join(
+        xbuild("--help").stdout.split()
+    )

@@ -141,8 +141,8 @@ def test_several_targets_stand_behind_one_option(products: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("b.hlo",), "b.hlo is a second target: use --compare to compare it with"),
-        (("--compare",), "--compare needs other targets: xbuild shard A --compare B C"),
+        (("b.hlo",), "b.hlo is a second target; to compare it with"),
+        (("--compare",), "--compare needs at least one other target: xbuild shard A --compare B C"),
         (("b.hlo", "--compare", "--explain", "y"), "--compare and --explain exclude each other"),
         (("b.hlo", "--compare", "--hlo"), "--compare and --hlo exclude each other"),
         (("--partitioned", "--explain", "y"), "--explain and --partitioned exclude each other"),
@@ -150,7 +150,7 @@ def test_several_targets_stand_behind_one_option(products: list[str]) -> None:
         (("--theme", "dark"), "--theme has no effect without -o FILE"),
         (("-o", "p.svg", "--json"), "--output and --json exclude each other"),
         (("-o", "p.png", "--explain", "y"), "tiles can be drawn as svg, html or txt, not as png"),
-        (("-o", "p.doc"), "'p.doc': expected a name that ends in one of"),
+        (("-o", "p.doc"), "'p.doc': expected a file name that ends in one of"),
     ],
 )
 def test_ways_that_exclude_each_other(products: list[str], arguments: tuple[str, ...], told: str) -> None:
@@ -169,8 +169,9 @@ def test_pictures_of_the_partition_and_of_tiles(products: list[str], tmp_path: P
     assert " ".join(reason.split()) in " ".join(both.split())
     assert "[{}, {x}] stated" in both
     assert tiles.splitlines()[:3] == ["a  f32[8,4]  [{}, {x}]",
-        "  mesh x=2: 2 tiles of f32[8,2], a device for each; numbers are those of devices", "  +---+---+"]  # fmt: skip
-    assert "a states it" in tiles
+        "  mesh x=2: 2 tiles of f32[8,2], one device holds each; the numbers are device numbers",
+        "  +---+---+"]  # fmt: skip
+    assert "a states them" in tiles
 
 
 def test_of_very_many_tiles_a_corner_is_drawn() -> None:
@@ -198,7 +199,7 @@ def test_specs_with_a_mesh_annotate_by_name_and_number() -> None:
     again = xb.shard.annotated(named, {module.entry.root.name: xb.P(None, "data")})
     assert str(again.entry.root.annotations["sharding"]) == "{mesh['data'=2], [{}, {'data'}]}"
     for key, spec, on, message in [
-        (0, xb.P("data"), None, "no mesh says how many devices"),
+        (0, xb.P("data"), None, "no mesh defines their sizes"),
         (3, xb.P("data"), mesh, "got parameter number 3"),
         (0, xb.P("model"), mesh, "model"),
         (0, xb.P(None, None, "data"), mesh, "3 entries"),
@@ -211,7 +212,7 @@ def test_a_collective_that_was_not_inserted_is_named(products: list[str]) -> Non
     parts = xb.shard.partition(xb.parse_hlo(Path(products[0]).read_text()))
     assert xb.shard.explain(parts, "all-gather.2") == parts.communications[1]
     with pytest.raises(
-        xb.XbuildError, match="no value 'q', and no such collective was inserted; inserted were all-gather"
+        xb.XbuildError, match="no value 'q', and the partitioner inserted no such collective; it inserted all-gather"
     ):
         xb.shard.explain(parts, "q")
 

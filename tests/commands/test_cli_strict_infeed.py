@@ -20,7 +20,7 @@ def test_strict_prints_the_findings_beside_the_results() -> None:
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         "device 0  out0  f32[3]  [inf, 2., 4.]",
-        "wrote out.npz: the results, by device and output",
+        "wrote out.npz: the results by device and output",
     ]
     assert result.stderr.startswith(
         "strict: 1 finding at 1 place [inf_born]\n\n  inf_born  add.3 on device 0    programs.py:"
@@ -104,4 +104,4 @@ def test_infeed_used_wrongly(names: list[str], message: str) -> None:
 def test_what_only_the_interpreter_can(options: tuple[str, ...]) -> None:
     np.savez("in.npz", infeed0=np.zeros(3, np.float32))
     told = usage(xbuild("run", "programs.py:total", "--random", 1, *options))
-    assert told == f"{options[0]} needs the interpreter, and --engine is {options[-1]}"
+    assert told == f"{options[0]} needs the interpreter, but --engine is {options[-1]}"

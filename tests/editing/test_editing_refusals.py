@@ -127,7 +127,7 @@ def test_more_refusals(module: xb.Module) -> None:
         editor.rename("a", "b")
     with pytest.raises(TypeError, match="expected an instruction, its name or its value"), xb.edit(module) as editor:
         editor.remove(3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="either before= or after="), xb.edit(module) as editor:
+    with pytest.raises(TypeError, match="exactly one of before= and after="), xb.edit(module) as editor:
         editor.move("y")
     with pytest.raises(ValueError, match="is not a valid name"), xb.edit(module) as editor:
         editor.rename("y", "3")

@@ -73,9 +73,9 @@ def test_programs_of_several_devices_go_to_a_folder(tmp_path: Path) -> None:
     run = CliRunner().invoke(main, ["run", str(folder), "--random", "0"])
     assert run.exit_code == 0, run.output
     again = CliRunner().invoke(main, ["check", f"{tmp_path}/crossed.py:group", "--repair", str(folder)])
-    assert (again.exit_code, "expected a new or empty folder" in again.stderr) == (2, True)
+    assert (again.exit_code, "the repair needs a new or empty folder" in again.stderr) == (2, True)
     itself = CliRunner().invoke(main, ["check", str(folder), "--repair", str(folder)])
-    assert (itself.exit_code, "is the file that the command reads as TARGET" in itself.stderr) == (2, True)
+    assert (itself.exit_code, "is also the file that the command reads as TARGET" in itself.stderr) == (2, True)
     (folder / "device0.hlo").unlink()
     missing = CliRunner().invoke(main, ["check", str(folder)])
     assert missing.exit_code == 2

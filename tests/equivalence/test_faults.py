@@ -60,7 +60,7 @@ def test_a_missing_sum_is_named_with_its_line() -> None:
     assert value.source.file.endswith("programs.py")
     assert other is not None
     assert (other.opcode, other.name) == ("copy", line.name)
-    assert "first value that the other program lacks: dot" in str(found)
+    assert "first value without a counterpart in the other program: dot" in str(found)
     assert "the other program diverges at: copy" in str(found)
 
 

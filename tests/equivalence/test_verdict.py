@@ -121,8 +121,8 @@ ENTRY main {
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (DYNAMIC, "dimensions whose extent is known in a run alone"),
-        (BITS, "bits of floats in a type of another width"),
+        (DYNAMIC, "dimensions whose extent is known only at run time"),
+        (BITS, "bits of floats that are read as a type of a different width"),
     ],
 )
 def test_what_is_not_decided_is_named(text: str, reason: str) -> None:
@@ -157,8 +157,8 @@ def test_a_run_that_does_not_end_is_named() -> None:
 @pytest.mark.parametrize(
     ("other", "options", "told"),
     [
-        (local(summed, f[4, 2]), {}, "this does not determine which part each device holds"),
-        (local(summed, f[2, 2]), {"inputs": [None, None]}, "1 inputs in one program, 1 in the other, but 2 layouts"),
+        (local(summed, f[4, 2]), {}, "these shapes do not determine which part each device holds"),
+        (local(summed, f[2, 2]), {"inputs": [None, None]}, "1 input and the other has 1, but 2 layouts are given"),
         (local(summed, f[2, 2]), {"inputs": [ROWS[:2]]}, "2 tuples of slices"),
         (local(summed, f[2, 2]), {"inputs": [SMALLER]}, "the mesh of its sharding has 2 devices"),
         (local(summed, f[2, 2]), {"inputs": [shard_dims(LINE, [[], []])]}, "device 0 should hold [8, 2] elements"),
@@ -276,7 +276,7 @@ def test_partitioned_programs_from_text_state_their_layouts(tmp_path: Any) -> No
     assert run(main, ["equivalent", str(cut), str(wrong)]).exit_code == 1
     turned = run(main, ["equivalent", str(cut), str(whole)])
     assert turned.exit_code != 0
-    assert "a global program must be the first of the two" in turned.output
+    assert "if one of them is a global program, pass it first" in turned.output
 
 
 def test_the_command(tmp_path: Any) -> None:
@@ -289,7 +289,7 @@ def test_the_command(tmp_path: Any) -> None:
         return CliRunner().invoke(main, ["equivalent", *words])
 
     assert run(paths[0], paths[1]).exit_code == 0
-    assert "equal: the same values" in run(paths[0], paths[1]).stdout
+    assert "equal: both programs compute the same values" in run(paths[0], paths[1]).stdout
     assert (run(paths[0], paths[2]).exit_code, run(paths[3], paths[3]).exit_code) == (1, 0)
     assert run(paths[3], paths[3], "--strict").exit_code == 1
     assert json.loads(run(paths[0], paths[2], "--json").stdout)["kind"] == "different"
@@ -308,7 +308,7 @@ def test_domains_of_the_command(tmp_path: Any) -> None:
     for each in ("0=nonnegative", "0=1:2", "0=[0,5]"):
         found = run("--domain", each)
         assert found.exit_code == 0, found.output
-        assert "compared only for the numbers of a domain: 1 argument (domain)" in found.stdout
+        assert "compared only on the numbers of a domain: 1 argument (domain)" in found.stdout
     for wrong in ("0", "0=1:x", "x=unit", "0=1"):
         found = run("--domain", wrong)
         assert found.exit_code == 2

@@ -78,7 +78,7 @@ def test_by_value_and_by_instruction() -> None:
     program = builder.build(y)
     texts = {str(xb.explain(program, each)) for each in (y, y.instruction, "y", "%y")}
     assert len(texts) == 1
-    assert "used by     nothing else: it is the result of f" in texts.pop()
+    assert "used by     no instruction: it is the result of f" in texts.pop()
 
 
 def test_no_such_instruction(loop: xb.Module) -> None:
@@ -97,4 +97,4 @@ def test_facts_as_data(loop: xb.Module) -> None:
     assert facts["computation"] == "next"
     assert facts["devices"] == "equal on all"
     assert facts["users"] == ["state"]
-    assert facts["why"] == ["the dimensions of v, f32[2]: each member passes such an array and gets one"]
+    assert facts["why"] == ["the dimensions of v, f32[2]: each participant passes such an array and receives one"]

@@ -60,9 +60,9 @@ TEXTS = [
     ("x = f32[9] parameter(0)", "ROOT r = f32[3] slice(x), slice={[1:8:3]}",
      "dimension 0: (8 - 1) / 3 rounded up = 3, x[1:8], by stride 3, of 9"),
     ("x = f32[2,3,4] parameter(0)", "ROOT r = f32[6,4] reshape(x)",
-     "2 * 3 = 6 elements of dimensions 0, 1 of x are dimension 0: 6"),
+     "2 * 3 = 6 elements of dimensions 0, 1 of x become dimension 0: 6"),
     ("x = f32[6,4] parameter(0)", "ROOT r = f32[6,16] all-gather(x), dimensions={1}, replica_groups={{0,1,2,3}}",
-     "dimension 1: 4 * 4 = 16, dimension 1 of x in groups of 4, one part from each of them"),
+     "dimension 1: 4 * 4 = 16, dimension 1 of x in groups of 4, one part from each participant"),
 ]  # fmt: skip
 
 

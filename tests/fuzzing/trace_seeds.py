@@ -76,7 +76,7 @@ def cut_off(place: Path) -> Path:
     for key in ("stop", "left_out", "findings", "results"):
         del index[key]
     (place / "index.json").write_text(json.dumps(index | {"finished": False}))
-    assert "cut off" in Trace.load(place).left_out
+    assert "interrupted" in Trace.load(place).left_out
     return place
 
 

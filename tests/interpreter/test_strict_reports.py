@@ -94,7 +94,7 @@ def test_the_same_facts_are_plain_data() -> None:
     (facts,) = json.loads(json.dumps(failed.value.report.to_dict()))["findings"]
     assert (facts["kind"], facts["device"], facts["further"]) == ("index_clamped", 0, 1)
     assert facts["values"] == {"start_indices[1, 0]": "7"}
-    assert facts["what"] == "becomes 3: in dimension 0 0..3 is inside"
+    assert facts["what"] == "becomes 3: the valid starts in dimension 0 are 0..3"
     assert "test_strict" not in facts["instruction"]
 
 

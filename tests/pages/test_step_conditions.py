@@ -67,7 +67,7 @@ def test_what_is_no_condition_is_refused_and_changes_nothing(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["v[v]", "v[v[v]]", "v[v[v[v]]]", "v[v, v]", "v[v > 1, 0]"])
 def test_no_value_grows_by_its_own_elements(text: str) -> None:
-    with pytest.raises(ConditionError, match="an index is a number"):
+    with pytest.raises(ConditionError, match="an index must be a number"):
         expression(text)(np.zeros((64, 64), np.int32))
 
 
@@ -115,10 +115,10 @@ def test_the_first_nan_of_a_large_value_is_found() -> None:
 
 def test_what_cannot_be_decided_is_told() -> None:
     told = said(large_trace(), "until sum(v) == 12345")
-    assert "undecided for 4 values on the way that are not fully recorded: the first is" in told
-    assert "no value on this device after this place has sum(v) == 12345" in told
+    assert "undecided for 4 values in between that are not fully recorded: the first is" in told
+    assert "no value on this device after this place satisfies sum(v) == 12345" in told
     told = said(large_trace(), "until logged sum(v) > 3")
-    assert "for 1 value on the way" in told
+    assert "for 1 value in between" in told
     told = said(large_trace(bytes=0), "until any(isnan(v))")
     assert "undecided for" in told
     assert "'sum(v)' is undecided: the value is not fully recorded" in said(

@@ -64,7 +64,7 @@ def test_what_is_no_global_array_is_a_fault(parts: xb.shard.Partitioned) -> None
     (inserted,) = parts.communications
     found, failed = said(parts, f"to {inserted.name}\nback\nwhole\nwhole q\nwhole {parts.module.entry.root.name}\n")
     assert failed
-    assert "dot.3 is a partial sum of %dot.3 on each device; the next collective adds them up" in found
+    assert "dot.3 is a partial sum of %dot.3 on each device; the next collective adds the partial sums" in found
     assert "the run never reached 'q'" in found
     assert "not all devices have reached" in found
     assert "this command did not partition the program" in said(parts, "whole\n", knows=False)[0]

@@ -67,7 +67,7 @@ def test_those_who_wait_because_of_the_cycle_are_told_from_it() -> None:
 def test_many_devices_have_few_lanes() -> None:
     lanes = lanes_of(xb.check(deadlocks.exchange(64, "send recv done")))
     assert [lane.title for lane in lanes.lanes] == [*(f"device {n}" for n in range(4)), "devices 4-63"]
-    assert lanes.lanes[-1].note == "+60 devices alike"
+    assert lanes.lanes[-1].note == "+60 devices like it"
     assert ("send@4", "recv@0") in described(lanes, "cycle")
 
 

@@ -78,7 +78,7 @@ def test_many_devices_share_lanes() -> None:
     lanes = lanes_of(stopped(40, 33).report)
     assert len(lanes.lanes) <= MOST
     titles = " ".join(f"{lane.title} {lane.note}" for lane in lanes.lanes)
-    assert "+7 devices alike" in titles
+    assert "+7 devices like it" in titles
     pieces(stopped(40, 33))
 
 

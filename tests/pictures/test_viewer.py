@@ -163,7 +163,8 @@ def test_what_a_view_leaves_out_is_told_with_the_command_that_shows_it() -> None
     page = str(xb.viz(programs.training_step(), "html", around="dot.3", radius=1))
     boxes = json.loads(DATA.search(page)[1])["boxes"]  # type: ignore[index]
     assert boxes["training_step/maximum.5"]["lacking"] == (
-        "not in this page: +3 after\nto see it: xbuild viz TARGET --around 'training_step/maximum.5' -o near.html\n"
+        "not in this page: +3 after\nto see the box: xbuild viz TARGET --around 'training_step/maximum.5' -o "
+        "near.html\n"
         "or draw more boxes with --max-nodes"
     )
     assert "lacking" not in boxes["training_step/dot.3"]

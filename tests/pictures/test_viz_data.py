@@ -62,7 +62,10 @@ def test_a_name_that_several_have_is_written_with_its_computation() -> None:
 
     group = xb.ModuleGroup({0: xb.Module("m", one("main")), 1: xb.Module("m", one("main"))})
     with pytest.raises(
-        ViewError, match="'y' is the name of 2 instructions; one is meant, as in 'd0/main/y', 'd1/main/y'"
+        ViewError,
+        match=(
+            "'y' is the name of 2 instructions; name one of them with its computation, as in 'd0/main/y', 'd1/main/y'"
+        ),
     ):
         badges(group, {"y": 1})
     picture = picture_of(group, View(), {"d1/main/y": 1})
@@ -80,15 +83,15 @@ def test_one_module_on_several_devices_has_one_name() -> None:
     [
         (
             {"while.2": 1},
-            r"data for 'while\.2': this program has no such instruction; did you mean 'while\.20'",
+            r"data for 'while\.2': the program has no such instruction; did you mean 'while\.20'",
         ),
         ({"nxt/add.18": 1}, r"data for 'nxt/add\.18': .* did you mean 'next/add\.18'"),
-        ({"x": None}, "data for 'x': expected a number or a text, got None"),
-        ({"x": True}, "data for 'x': expected a number or a text, got True"),
-        ({"x": [1]}, r"data for 'x': expected a number or a text, got \[1\]"),
-        ({"x": 1, "loop/x": 2}, "data for 'x' are given twice"),
-        ({3: 1}, "data for 3: this program has no such instruction"),
-        ({programs.loop().entry.root: 1}, r"data for 'conditional\.30': this program has no such instruction"),
+        ({"x": None}, "data for 'x': expected a number or text, got None"),
+        ({"x": True}, "data for 'x': expected a number or text, got True"),
+        ({"x": [1]}, r"data for 'x': expected a number or text, got \[1\]"),
+        ({"x": 1, "loop/x": 2}, "data for 'x' are given twice; give each instruction one number or text"),
+        ({3: 1}, "data for 3: the program has no such instruction"),
+        ({programs.loop().entry.root: 1}, r"data for 'conditional\.30': the program has no such instruction"),
     ],
 )
 def test_what_is_refused(data: dict[Any, Any], message: str) -> None:
@@ -97,7 +100,7 @@ def test_what_is_refused(data: dict[Any, Any], message: str) -> None:
 
 
 def test_a_verdict_has_no_data() -> None:
-    with pytest.raises(ViewError, match="data needs the boxes of a program; a verdict has none"):
+    with pytest.raises(ViewError, match="data needs the boxes of a program, but a verdict has no boxes"):
         xb.viz(xb.check(programs.loop()), "txt", data={"x": 1})
 
 
@@ -242,9 +245,9 @@ def test_the_command_lays_a_file_over_a_picture(tmp_path: Path) -> None:
     [
         ("{", "cycles.json: invalid data: Expecting property name"),
         ("[1]", 'expected an object, such as {"add.3": 12}, got list'),
-        ('{"x": 1, "x": 2}', "cycles.json: invalid data: the name 'x' occurs 2 times"),
+        ('{"x": 1, "x": 2}', "cycles.json: invalid data: the name 'x' occurs 2 times; expected each name once"),
         ("[" * 99_999, "cycles.json: invalid data: "),
-        ('{"y": 1}', "data for 'y': this program has no such instruction"),
+        ('{"y": 1}', "data for 'y': the program has no such instruction"),
         ('{"x": null}', "a text, got None"),
     ],
 )  # fmt: skip

@@ -98,7 +98,7 @@ def test_questions_that_have_no_answer(module: xb.Module) -> None:
         values.groups(module.entry["y"].attributes.to_apply.root)
     with pytest.raises(IndexError, match=r"which has no leaf \{2\}"):
         values.groups("z", (2,))
-    with pytest.raises(xb.XbuildError, match="parameter 7, and p has 2 parameters"):
+    with pytest.raises(xb.XbuildError, match="parameter 7, but p has 2 parameters"):
         xb.replication(module, {7: True})
     with pytest.raises(xb.XbuildError, match=r"1 leaves for parameter 1 \(w\), and .* has 2"):
         xb.replication(module, {1: [True]})
@@ -146,7 +146,7 @@ def test_a_strict_run_sees_to_what_is_promised(module: xb.Module) -> None:
         execute(module, [[x, (x + (n == 3), w)] for n in range(4)], strict=True)
     (finding,) = failed.value.findings
     assert (finding.device, finding.instruction.name) == (3, "w")
-    assert "equal to that of device 0" in finding.what
+    assert "promised to equal the value on device 0" in finding.what
 
 
 CASE = {
@@ -221,7 +221,7 @@ def test_the_way_back_to_what_differs(name: str, leaf: tuple[int, ...], words: l
 
 def test_a_name_of_several_is_told_apart() -> None:
     values = xb.replication(xb.parse_hlo(LOOP))
-    with pytest.raises(KeyError, match="several have this name: main/s, body/s, under/s"):
+    with pytest.raises(KeyError, match="several instructions have this name: main/s, body/s, under/s"):
         values.groups("s")
     assert values.groups("body/s", (0,)) == ((0, 1), (2, 3))
 

@@ -79,7 +79,7 @@ def test_what_is_no_machine_or_program_is_refused() -> None:
     module = xb.parse_hlo(LOOP)
     with pytest.raises(XbuildError, match="is neither one of v4, v5p"):
         xb.timeline(module, "abacus")
-    with pytest.raises(TypeError, match="expected a Machine"):
+    with pytest.raises(TypeError, match="expected the name of a machine"):
         xb.timeline(module, 5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="neither a Computation nor a Module"):
         xb.timeline("text", "v5e")  # type: ignore[arg-type]
@@ -148,7 +148,7 @@ def test_what_is_read_is_not_written(option: str, tmp_path: Path) -> None:
     target.write_text(LOOP)
     found = CliRunner().invoke(main, ["cost", str(target), "--machine", "v5e", option, str(target)])
     assert found.exit_code == 2
-    assert f"{option} {target} is the file that the command reads as TARGET" in found.stderr
+    assert f"{option} {target} is also the file that the command reads as TARGET" in found.stderr
     assert target.read_text() == LOOP
 
 

@@ -57,7 +57,7 @@ def test_lanes_have_real_proportions(program: xb.Module | xb.ModuleGroup) -> Non
 def test_a_loop_in_a_steady_state_has_a_panel_of_one_trip() -> None:
     line = xb.timeline(xb.parse_hlo(MANY), MACHINE)
     whole, trip = time_picture(line).panels
-    assert [words for _, _, words in whole.marks] == ["499 trips alike"]
+    assert [words for _, _, words in whole.marks] == ["499 equal trips"]
     assert trip.end - trip.start == pytest.approx(line.recorder.repeats[0].period)
     assert [bar.name for bar in trip.lanes[0].tracks[0].bars].count("d") == 1
     (loop,) = loop_times(line)

@@ -59,7 +59,7 @@ def test_items_of_a_source_come_when_the_queue_is_empty() -> None:
 
 def test_an_empty_queue_is_a_verdict_and_no_hang() -> None:
     program = xb.tpu.batch_parallel.program(lambda x: x, num_shards=2, infeed_queue=queue([2]))
-    with pytest.raises(Refused, match="has no item for dequeue"):
+    with pytest.raises(Refused, match="holds no item for dequeue"):
         program.run()
     assert program.verdict.kind == "depends"
 

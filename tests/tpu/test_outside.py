@@ -173,7 +173,7 @@ def test_values_and_variables_are_handed_over_as_arguments() -> None:
 
 def test_result_shapes_are_shapes() -> None:
     call = lambda x: xb.tpu.outside_compilation(abs, x, result_shapes="f32[]")  # noqa: E731
-    refused("invalid_operand", lambda: xb.tpu.rewrite(call, [1.0]), "result_shapes has 'f32[]'")
+    refused("invalid_operand", lambda: xb.tpu.rewrite(call, [1.0]), "result_shapes has 'f32[]'; expected shapes")
 
 
 def test_a_program_keeps_its_functions_and_text_calls_none() -> None:
@@ -211,7 +211,7 @@ ENTRY inverted {{
 def test_the_scheduler_sees_that_a_result_comes_after_its_operand() -> None:
     verdict = xb.check(xb.parse_hlo(INVERTED))
     assert verdict.kind == "deadlock"
-    assert "rd of device 0 waits for what the host computes from s, which comes later" in str(verdict)
+    assert "rd of device 0 waits for a value that the host computes from s, which device 0 sends later" in str(verdict)
     assert "move s before rd (checked: ok)" in str(verdict)
     free = xb.check(xb.parse_hlo(INVERTED.replace(" is_scheduled=true,", "")))
     assert free.kind == "ok"

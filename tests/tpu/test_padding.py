@@ -119,7 +119,7 @@ def test_an_input_without_a_maximum_is_not_padded() -> None:
     found = xb.tpu.replicate(lambda x, y: (x, y), rows, maximum_shapes=[[4], None])
     assert plain(found) == [[[1.0], [1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0]]]
     call = lambda: xb.tpu.replicate(lambda x, y: (x, y), rows, maximum_shapes=[None, [4]])  # noqa: E731
-    refused("shape_mismatch", call, "input 0 is f32[1] on replica 0 and f32[2] on replica 1")
+    refused("shape_mismatch", call, "input 0 is f32[1] on replica 0, but f32[2] on replica 1")
 
 
 def test_extents_that_are_not_known_matter_to_padding_alone() -> None:

@@ -107,7 +107,7 @@ def test_placements_that_are_none() -> None:
     refused("attribute_length_mismatch", lambda: xb.tpu.device_assignment(topology, [1, 1]))
     refused("non_positive", lambda: xb.tpu.device_assignment(topology, [1, 1, 1, 0]))
     refused("rank_mismatch", lambda: xb.tpu.DeviceAssignment(topology, [[0, 0, 0, 0]]))
-    refused("invalid_attribute", lambda: xb.tpu.DeviceAssignment(topology, [[[5, 0, 0, 0]]]), "is not in the mesh")
+    refused("invalid_attribute", lambda: xb.tpu.DeviceAssignment(topology, [[[5, 0, 0, 0]]]), "is outside the mesh")
     refused(
         "invalid_attribute",
         lambda: xb.tpu.DeviceAssignment(topology, [[[0, 0, 0, 0]], [[0, 0, 0, 0]]]),
@@ -157,5 +157,5 @@ def test_a_core_that_a_replica_has_not() -> None:
             return 1.0
 
     refused("invalid_attribute", lambda: xb.tpu.rewrite(computation), "each replica has 1 core, numbered from 0")
-    with pytest.raises(xb.tpu.TpuError, match="not a core of a replica"), xb.tpu.device("/cpu:0"):
+    with pytest.raises(xb.tpu.TpuError, match="not a core of this replica"), xb.tpu.device("/cpu:0"):
         pass

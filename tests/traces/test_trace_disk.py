@@ -92,7 +92,7 @@ def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
     found = pages.loop()
     with pytest.raises(TraceError, match=r"contains 'mine.txt'"):
         found.save(tmp_path)
-    with pytest.raises(TraceError, match=r"no index.json"):
+    with pytest.raises(TraceError, match=r"index.json is missing"):
         Trace.load(tmp_path)
     folder = found.save(tmp_path / "trace")
     assert len(Trace.load(found.save(folder))) == len(found)
@@ -132,7 +132,7 @@ def test_a_run_that_is_cut_off_leaves_what_it_had(tmp_path: Path) -> None:
     found = Trace.load(folder)
     assert len(found) >= 400
     assert len(found) % 50 == 0
-    assert "cut off" in found.left_out
+    assert "interrupted" in found.left_out
     assert found.results is None
     last = max(
         found.where("add.9" if any(True for _ in found.where("add.9")) else "add.8"), key=lambda event: event.number
@@ -157,4 +157,4 @@ def test_only_each_second_turn_is_kept() -> None:
     found = trace(pages.loop().program, [[np.ones(2, np.float32)]] * 2, every=2)
     sums = [event for event in found if event.instruction.opcode == "all_reduce"]
     assert {event.count for event in sums if event.number in found.values} == {0, 2}
-    assert "one execution in 2 of each instruction is kept" in found.left_out
+    assert "keeps one execution in 2 of each instruction" in found.left_out

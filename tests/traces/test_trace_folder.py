@@ -60,7 +60,7 @@ def test_files_beside_any_index_are_left_alone(index: str, small: Path, tmp_path
     for target in (small, mine / "a.hlo"):
         done = call("run", target, "--random", 1, "--trace", mine)
         assert done.exit_code == 2
-        assert "a trace needs a folder of its own" in done.output
+        assert "a trace needs its own folder" in done.output
         assert tree(mine) == before
 
 
@@ -112,7 +112,7 @@ def test_the_target_may_not_be_in_the_folder(way: str, kept: Path, tmp_path: Pat
     ]()
     before = tree(kept)
     done = call("run", inside if way == "itself" else target, "--random", 1, "--trace", kept)
-    assert (done.exit_code, "needs a folder of its own" in done.output) == (2, True)
+    assert (done.exit_code, "needs its own folder" in done.output) == (2, True)
     assert tree(kept) == before
 
 
@@ -122,7 +122,7 @@ def test_no_file_of_a_run_may_be_in_the_folder(option: str, small: Path, kept: P
     rest = [] if option == "--inputs" else ["--random", 1]
     before = tree(kept)
     done = call("run", small, *rest, option, kept / file, "--trace", kept)
-    assert (done.exit_code, "needs a folder of its own" in done.output) == (2, True)
+    assert (done.exit_code, "needs its own folder" in done.output) == (2, True)
     assert tree(kept) == before
 
 
@@ -170,8 +170,8 @@ def test_the_second_of_two_runs_is_refused(
         monkeypatch.setattr(folder, "locked", lambda handle: "unknown")
     with under_way(place, 1.0) as process:
         done = call("run", small, "--random", 1, "--trace", place)
-        assert (done.exit_code, "is being written by another run" in done.output) == (2, True)
-        assert "cut off, or still goes on" in Trace.load(place).left_out
+        assert (done.exit_code, "another run is writing to" in done.output) == (2, True)
+        assert "interrupted or is still running" in Trace.load(place).left_out
         process.communicate()
         assert process.returncode == 0
     found = Trace.load(place)
@@ -190,7 +190,7 @@ def test_a_run_that_is_killed_leaves_what_it_had_and_no_lock(
         process.kill()
     found = Trace.load(place)
     assert len(found) >= 100
-    assert "cut off" in found.left_out
+    assert "interrupted" in found.left_out
     assert call("run", small, "--random", 1, "--trace", place).exit_code == 0
     assert len(Trace.load(place)) == 2
 
@@ -201,7 +201,7 @@ def test_a_run_that_is_interrupted_leaves_all_that_it_had(tmp_path: Path) -> Non
         process.send_signal(signal.SIGINT)
     found = Trace.load(tmp_path / "trace")
     assert len(found) % 50, "what came after the last chunk is there, too"
-    assert found.stop is not None or "cut off" in found.left_out
+    assert found.stop is not None or "interrupted" in found.left_out
 
 
 def test_a_run_whose_program_raises_leaves_what_it_had(tmp_path: Path) -> None:
@@ -236,13 +236,13 @@ def test_a_full_disk_is_told_and_leaves_a_trace(small: Path, tmp_path: Path) -> 
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
     found = Trace.load(place)
-    assert (len(found), "cut off" in found.left_out) == (0, True)
+    assert (len(found), "interrupted" in found.left_out) == (0, True)
     assert not [*place.glob("*.part")]
 
 
 def test_a_trace_is_not_written_over_what_it_reads(kept: Path, tmp_path: Path) -> None:
     found = Trace.load(kept)
-    with pytest.raises(TraceError, match="name another folder"):
+    with pytest.raises(TraceError, match="choose a different folder"):
         found.save(kept)
     assert len(Trace.load(found.save(tmp_path / "copy"))) == len(found)
 
@@ -260,7 +260,7 @@ def test_without_locks_a_folder_that_was_taken_is_left(tmp_path: Path, monkeypat
     monkeypatch.setattr(folder, "is_running", lambda process: False)
     first = Folder.claim(tmp_path)
     second = Folder.claim(tmp_path)
-    with pytest.raises(TraceError, match="now used by another run"), first.writing("index.json"):
+    with pytest.raises(TraceError, match="another run now uses"), first.writing("index.json"):
         pass
     with second.writing("index.json") as file:
         file.write(b"{}")

@@ -132,7 +132,7 @@ def test_the_same_events(name: str) -> None:
     _same(found, wanted)
     assert _stop(found) == _stop(wanted)
     assert (found.stop is not None) == (name in ("endless", "too large", "stuck"))
-    assert found.left_out == "no value was kept"
+    assert found.left_out == "the trace holds no values"
     assert not found.values
 
 

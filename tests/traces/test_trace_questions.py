@@ -144,10 +144,10 @@ def test_comparisons(kept: dict[str, Path], programs: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--device 1", "--device applies to the values of one instruction: --of add.3 --device 1"),
-        ("--devices 0 1 --turn 1", "--turn applies to the values of one instruction: --of add.3 --turn 1"),
-        ("--eps 1", "--eps applies to a comparison: use --differ, --devices A B, or a second trace"),
-        ("--of tuple.3 --device 5", "there is no device 5; the devices are 0..1"),
+        ("--device 1", "--device applies only to the values of one instruction: --of add.3 --device 1"),
+        ("--devices 0 1 --turn 1", "--turn applies only to the values of one instruction: --of add.3 --turn 1"),
+        ("--eps 1", "--eps applies only to a comparison: use --differ, --devices A B, or a second trace"),
+        ("--of tuple.3 --device 5", "the trace has no device 5; the devices are 0..1"),
         ("--of tuple.3 --turn 5", "no device reaches execution 5 of tuple.3"),
         ("--of tuple.3 --turn 5 --device 1", "device 1 never reaches execution 5 of tuple.3"),
         ("--devices 0 1 --of tupel.3", "the run never reached 'tupel.3'; did you mean 'tuple.3'?"),
@@ -189,7 +189,7 @@ def test_a_page_of_a_strict_run_and_of_a_limit(programs: Path, tmp_path: Path) -
     done = call("run", f"{programs}:logs", "--random", 0, "--strict", "--page", page)
     assert (done.exit_code, "nan_born: at" in page.read_text()) == (1, True)
     without = call("run", f"{programs}:logs", "--random", 0, "--strict")
-    assert without.stdout == done.stdout.replace(f"wrote {page}: a page that replays the run, for any browser\n", "")
+    assert without.stdout == done.stdout.replace(f"wrote {page}: a page for any browser that replays the run\n", "")
     assert without.stderr == done.stderr
     done = call("run", f"{programs}:twice", "--random", 0, "--max-trips", 2, "--page", page)
     assert (done.exit_code, "limit_trips" in page.read_text()) == (1, True)

@@ -106,9 +106,9 @@ CHUNK, TIME = "chunk-00000.npz", "time.npz"
 REFUSED = {
     "no format": (index_with(["format"], DELETED), "index.json has an unknown format"),
     "a format of long ago": (index_with(["format"], "xbuild trace 1"), "index.json has an unknown format"),
-    "many chunks": (index_with(["chunks"], 10**8), "there is no chunk-00001.npz, which index.json lists"),
+    "many chunks": (index_with(["chunks"], 10**8), "chunk-00001.npz is missing, although index.json lists it"),
     "a negative count": (index_with(["programs"], -1), "index.programs is -1; expected a number of 1..999999999"),
-    "a truth value": (index_with(["events"], True), "index.events is True; expected a number from 0"),
+    "a truth value": (index_with(["events"], True), "index.events is True; expected a number of at least 0"),
     "other events": (index_with(["events"], 7), "index.events is 7, but the chunks have"),
     "a negative row": (index_with(["spots", 0, "at"], [-1, -1, -1]), "index.spots[0].at[0] is -1"),
     "a row that is not": (index_with(["spots", 0, "at"], [0, 0, 999]), "index.spots[0].at[2] is 999"),
@@ -118,7 +118,7 @@ REFUSED = {
     "a surrogate": (index_with(["left_out"], "\ud800"), "without lone surrogates"),
     "a verdict of nothing": (index_with(["verdict"], {}), "index.verdict has no 'findings'"),
     "a stop of nothing": (index_with(["stop"], {"text": 5}), "index.stop has no 'cause'"),
-    "what is not known": (index_with(["more"], 5), "index has 'more', which is not known"),
+    "what is not known": (index_with(["more"], 5), "index has 'more', an unknown key"),
     "an event of a finding": (
         index_with(["findings"], [{"kind": "x", "what": "x", "text": "x", "event": 10**9, "index": None, "values": {},
                                    "further": 0, "device": 0}]), "index.findings[0].event is 1000000000"),
@@ -127,37 +127,40 @@ REFUSED = {
     "fewer spots": (column_with(CHUNK, "spot", lambda a: a[:-1]), "device and spot have different numbers of events"),
     "an event": (column_with(CHUNK, "refs", _set((0, 0), 999)), "events of refs[0] is 999"),
     "a value": (column_with(CHUNK, "refs", _set((0, 1), 999)), "values of refs[0] is 999"),
-    "an order": (column_with(CHUNK, "refs", lambda a: a[::-1].copy()), "refs does not name events in order"),
+    "an order": (column_with(CHUNK, "refs", lambda a: a[::-1].copy()), "refs must name each event once, in order"),
     "objects": (column_with(CHUNK, "device", lambda a: a.astype(object)), "device"),
     "a wider type": (column_with(CHUNK, "device", lambda a: a.astype(np.int64)), "has type '<i8'; expected int32[*]"),
     "a shape too large": (_kinds(lambda kinds: [{**each, "d": [10**12]} if "d" in each else each for each in kinds]),
                           "the kinds need at least"),
     "an extent below 0": (_kinds(lambda kinds: [{**kinds[0], "d": [-1]}, *kinds[1:]]), "d[0] is -1"),
     "a type that is none": (_kinds(lambda kinds: [{**kinds[0], "t": "f33"}, *kinds[1:]]), "'f33'; expected an element"),
-    "a tuple of many": (_kinds(lambda kinds: [*kinds[1:], {"of": 10**9}]), "bytes, letters has"),
+    "a tuple of many": (_kinds(lambda kinds: [*kinds[1:], {"of": 10**9}]), "bytes, but letters has"),
     "a place of bytes": (column_with(CHUNK, "at", _set(1, 1)), "at[1] is 1; expected"),
     "a time before": (column_with(TIME, "time", _set(0, 3)), "does not increase from one event to the next"),
     "a time of no end": (column_with(TIME, "time", lambda a: a + 2**40), "time[0] is"),
-    "a count": (column_with(TIME, "count", lambda a: a + 1), "count is not the number of times"),
+    "a count": (column_with(TIME, "count", lambda a: a + 1), "count must be the number of times"),
     "a waiting": (column_with(TIME, "since", lambda a: a - 1), "does not increase from one event to the next"),
-    "a meeting": (column_with(TIME, "meetings", _set((0, 2), 0)), "gets no result of"),
-    "a group": (column_with(TIME, "members", _set(0, 1)), "has participants outside its group, or one twice"),
+    "a meeting": (column_with(TIME, "meetings", _set((0, 2), 0)), "does not return a result of"),
+    "a group": (column_with(TIME, "members", _set(0, 1)), "has a participant outside its group, or lists"),
     "who met": (column_with(TIME, "met", _set(0, 10**6)), "met[0] is 1000000"),
-    "too few results": (column_with("results.npz", "refs", lambda a: a[:1]), "there are 1 results for 2 devices"),
-    "a chunk more": (lambda place: (place / "chunk-00001.npz").write_bytes(b""), "index.json lists 1 chunks"),
-    "no results": (lambda place: (place / "results.npz").unlink(), "there is no results.npz"),
+    "too few results": (column_with("results.npz", "refs", lambda a: a[:1]), "expected 2 results, one for each device, got 1"),
+    "a chunk more": (lambda place: (place / "chunk-00001.npz").write_bytes(b""), "index.json lists only 1 chunks"),
+    "no results": (lambda place: (place / "results.npz").unlink(), "results.npz is missing"),
     "a pipe": (lambda place: _pipe(place / CHUNK), "chunk-00000.npz is not a regular file"),
     "a pipe for an index": (lambda place: _pipe(place / "index.json"), "index.json is not a regular file"),
     "a link": (lambda place: ((place / "program-0.hlo").unlink(), (place / "program-0.hlo").symlink_to("/etc/passwd")),
                "is a link, and links are not allowed"),
-    "a deep index": (lambda place: (place / "index.json").write_text("[" * 10**6), "index.json is not JSON"),
-    "a long number": (lambda place: (place / "index.json").write_text('{"a": ' + "9" * 10**5 + "}"), "is not JSON"),
-    "NaN": (lambda place: (place / "index.json").write_text('{"a": NaN}'), "index.json has NaN, which is not JSON"),
-    "a key twice": (lambda place: (place / "index.json").write_text('{"a": 1, "a": 2}'), "has a key twice"),
+    "a deep index": (lambda place: (place / "index.json").write_text("[" * 10**6), "index.json cannot be read as JSON"),
+    "a long number": (lambda place: (place / "index.json").write_text('{"a": ' + "9" * 10**5 + "}"), "cannot be read as JSON"),
+    "NaN": (
+        lambda place: (place / "index.json").write_text('{"a": NaN}'),
+        "index.json has NaN, which is not valid JSON",
+    ),
+    "a key twice": (lambda place: (place / "index.json").write_text('{"a": 1, "a": 2}'), "has a duplicate key"),
     "many parts": (lambda place: (place / "index.json").write_text("[" + "0," * (forms.NODES + 1) + "0]"), "parts"),
     "a program of many": (lambda place: _replace(place, "replica_count=2", "replica_count=999999"),
                           "999,999 devices"),
-    "another program": (lambda place: _replace(place, "f32[2]", "f32[3]"), "is not of"),
+    "another program": (lambda place: _replace(place, "f32[2]", "f32[3]"), "does not have the shape of"),
     "no text": (lambda place: (place / "program-0.hlo").write_bytes(b"\xff\xfe"), "program-0.hlo"),
 }  # fmt: skip
 
@@ -193,7 +196,7 @@ def test_elements_have_bytes_of_their_type(tmp_path: Path) -> None:
     for part in (np.array([True, False]).tobytes(), np.array([-8, 0, 7]).astype(xb.s4.dtype).tobytes()):
         place = written(files, tmp_path / "t")
         column_with(CHUNK, "letters", lambda a, part=part: _with(a.tobytes(), part))(place)
-        with pytest.raises(TraceError, match=r"has a byte that is invalid for that type"):
+        with pytest.raises(TraceError, match=r"has a byte that is invalid for this type"):
             Trace.load(place)
 
 

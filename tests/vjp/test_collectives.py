@@ -277,5 +277,5 @@ def test_programs_that_meet_though_one_does_not_read_the_result() -> None:
 
 def test_a_product_over_devices_is_refused() -> None:
     entry = xb.computation(V)(lambda x: number(xb.all_reduce(x, xb.multiply)))
-    with pytest.raises(xb.ShapeError, match="to_apply is not an add, maximum or minimum"):
+    with pytest.raises(xb.ShapeError, match="to_apply is not an add, a maximum or a minimum"):
         xb.grad(entry)

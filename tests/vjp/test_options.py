@@ -26,7 +26,7 @@ LOOP = next(i.name for i in looped.instructions if i.opcode == "while")
     ("options", "message"),
     [
         ({"checkpoint": 3}, "names of loops"),
-        ({"checkpoint": LOOP}, "is a bare string"),
+        ({"checkpoint": LOOP}, "is a string, not a sequence of names"),
         ({"checkpoint": ["nothing"]}, rf"'nothing'.*the program has {LOOP}"),
         ({"max_trips": -1}, "0 or more"),
         ({"max_trips": 2.5}, "0 or more"),

@@ -159,8 +159,8 @@ def _compare_processes(checked: Sequence[CheckedText]) -> Iterator[int]:
         if found.is_refused:
             say(str(found.verdict))
             yield REFUSED
-    rest = "".join(f", {_count(number)} of {of}" for of, number in apart.items())
-    say(f"{_processes(processes)} compiled the same {_count(alike)}{rest}")
+    rest = "".join(f"; {_count(number)} only in {of}" for of, number in apart.items())
+    say(f"{_count(alike)} identical in {_processes(processes)}{rest}")
 
 
 def _count(number: int) -> str:

@@ -2,6 +2,7 @@
 
 Sections:
 
+    The options --format and --json
     The option --machine
     The option --partition
     Recording a run: the step page, the folder of a trace, and the run of a refused program
@@ -27,6 +28,56 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 if TYPE_CHECKING:
     from ..sharding.partition import Partitioned
     from ..traces import Trace
+
+
+# ----------------------------------------------------------------------------
+# The options --format and --json
+#
+# A command with them prints its result with `formats.say_result`, unless the format is text.
+
+FORMATS = ("text", "json", "sarif", "github")
+_FORMAT = "xbuild.format"
+
+
+def takes_format(command: Any) -> Any:
+    """A decorator that adds the options --format and --json to a command; `chosen_format` gives the format."""
+
+    def choose(context: click.Context, _: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            _store_format(context, value)
+
+    def choose_json(context: click.Context, _: click.Parameter, is_set: bool) -> None:
+        if is_set:
+            _store_format(context, "json")
+
+    add_json = click.option(
+        "--json", "as_json", is_flag=True, expose_value=False, callback=choose_json, help="Same as --format json."
+    )
+    add_format = click.option(
+        "--format",
+        type=click.Choice(FORMATS),
+        expose_value=False,
+        callback=choose,
+        help="Print the result on stdout as text, JSON, SARIF 2.1.0 or annotations for GitHub Actions.  [default: text]",
+    )
+    return add_format(add_json(command))
+
+
+def _store_format(context: click.Context, form: str) -> None:
+    other = context.meta.setdefault(_FORMAT, form)
+    if other != form:
+        raise click.UsageError(f"--json and --format {form if other == 'json' else other} exclude each other: use only one")
+
+
+def chosen_format() -> str:
+    """The format that the command line chooses, one of FORMATS."""
+    context = click.get_current_context(silent=True)
+    return "text" if context is None else context.meta.get(_FORMAT, "text")
+
+
+def prints_document() -> bool:
+    """Whether stdout is for a program: the result is printed in a format other than text."""
+    return chosen_format() != "text"
 
 
 # ----------------------------------------------------------------------------

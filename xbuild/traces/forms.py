@@ -28,7 +28,7 @@ def loads(letters: bytes, name: str) -> Any:
     except FormError as error:
         raise FormError(f"{name} {error}") from None
     except (ValueError, RecursionError):
-        raise FormError(f"{name} is not valid JSON") from None
+        raise FormError(f"{name} cannot be read as JSON") from None
 
 
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

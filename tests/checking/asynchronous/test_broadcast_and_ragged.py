@@ -25,7 +25,7 @@ def test_groups_of_another_size_than_the_offsets_are_refused() -> None:
     program = module(xb.ragged_all_to_all, F, F, *numbers, replicas=3)
     verdict = xb.check(program)
     assert verdict.findings[0].kind == "invalid_group"
-    assert "the groups have 3 devices, and dimension 0 of input_offsets is 2" in str(verdict)
+    assert "the groups have 3 devices, but dimension 0 of input_offsets is 2" in str(verdict)
 
 
 @settings(max_examples=40, deadline=None)

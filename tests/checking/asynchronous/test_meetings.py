@@ -73,7 +73,7 @@ def test_the_report_names_the_done_that_waits_and_the_start_that_it_waits_for() 
     }
     text = str(verdict)
     assert "done1 @0 -> start1 @1" in text, text
-    assert "waits for start1 on device 1 (a done needs the start of every member)" in text, text
+    assert "waits for start1 on device 1 (a done needs the start of every participant)" in text, text
 
 
 def test_a_schedule_is_mended_by_moving_the_start() -> None:

@@ -69,7 +69,7 @@ def test_a_device_that_is_none_is_told_as_that() -> None:
   ROOT d = token[] send-done(s), channel_id=1 }"""
     verdict = xb.check(group(send.replace("PAIRS", pairs.replace("1", "5")), NEITHER))
     assert verdict.findings[0].kind == "device_out_of_range"
-    assert "s names device 5 as a target, outside 0..1" in verdict.findings[0].message
+    assert "s names device 5 as a target, but the devices are 0..1" in verdict.findings[0].message
     assert "add a recv" not in str(verdict)
     assert (
         xb.check(group(send.replace("PAIRS", pairs), NEITHER)).findings[0].message

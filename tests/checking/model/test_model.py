@@ -168,6 +168,6 @@ def test_the_predicate_that_parts_the_devices_is_told() -> None:
 
     text = str(xb.check(module(program)))
     assert "(replica-id == 0)" in text
-    assert "decides chosen: true_computation on device 0, a different branch on device 1" in text
+    assert "decides chosen: true_computation on device 0, another branch on device 1" in text
     assert "a collective inside a conditional whose predicate depends on replica-id" in text
     assert "move sum out of chosen" in text

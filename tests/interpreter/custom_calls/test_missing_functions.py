@@ -114,7 +114,7 @@ def test_the_command_tells_it_in_a_sentence(tmp_path: Path, options: tuple[str, 
     ("target", "hint"),
     [
         ("xla_ffi_python_cpu_callback", "jax.pure_callback"),
-        ("__cublas$gemm", "use the text from before XLA's passes, which has the op"),
+        ("__cublas$gemm", "use the text from before XLA's passes, which still contains the op"),
     ],
 )
 def test_a_target_that_nothing_here_could_run_is_explained(target: str, hint: str) -> None:
@@ -133,6 +133,6 @@ def test_no_text_imports_a_function() -> None:
 def test_a_call_among_elements_is_refused() -> None:
     xb.custom_call_target("ours")(lambda a: a)
     entry = xb.computation(xb.f32[3])(lambda x: xb.map(x, lambda e: xb.custom_call(e, "ours", xb.f32[()])))
-    with pytest.raises(CustomCallError, match=r"custom-call\.\d+.*%map\.\d+ applies to elements") as caught:
+    with pytest.raises(CustomCallError, match=r"custom-call\.\d+.*%map\.\d+ applies to each element") as caught:
         evaluate(entry, X)
     assert caught.value.kind == "disallowed_computation"

@@ -82,7 +82,7 @@ def test_what_xla_cannot_run_is_refused_with_the_reason(program: Any, reason: st
 def test_infeed_is_refused(no_child: None) -> None:
     builder = xb.Builder("fed")
     module = one_device(builder.build(_fed(xb.after_all(builder=builder))))
-    with pytest.raises(EngineError, match="so it would hang"):
+    with pytest.raises(EngineError, match="so the run would hang"):
         execute_on_xla(module, [[]])
 
 
@@ -183,12 +183,10 @@ def test_an_answer_that_is_none_is_a_failure(monkeypatch: pytest.MonkeyPatch, tm
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     with Child(1) as child:
-        assert child.run(Job("")) == Failure("died", "the process sent something that is not an answer")
+        assert child.run(Job("")) == Failure("died", "the process sent an invalid answer")
         assert child.is_dead
     pytest.importorskip("jaxlib")
-    with pytest.raises(
-        EngineError, match="real XLA failed: the process sent something that is not an answer"
-    ) as failed:
+    with pytest.raises(EngineError, match="real XLA failed: the process sent an invalid answer") as failed:
         execute_on_xla(one_device(endless()), [[np.int32(1)]])
     assert failed.value.kind == "engine_failed"
 

@@ -10,7 +10,7 @@ from interpreter.engines.outcomes import sentence_of
 MODULE = xb.parse_hlo("HloModule m\nENTRY e { x = f32[2] parameter(0)  ROOT cosh.2 = f32[2] cosh(x) }")
 MESSAGES = [
     ("JaxRuntimeError: UNIMPLEMENTED: HLO opcode `copy-start` is not supported by XLA:CPU ThunkEmitter",
-     "this build of XLA does not implement what the program asks for",
+     "this build of XLA does not implement an op or a feature of the program",
      "HLO opcode `copy-start` is not supported by XLA:CPU ThunkEmitter"),
     ("XlaRuntimeError: INTERNAL: during context [hlo verifier]: RET_CHECK failure (external/xla/x.cc:4) n == 2",
      "an internal check of XLA failed while it compiled or ran the program", "RET_CHECK failure n == 2"),

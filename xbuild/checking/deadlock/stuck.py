@@ -95,7 +95,7 @@ REASONS = {
     "send": "a send begins once its receiver has posted a buffer",
     "recv_done": "its value arrives with that send",
     "meet": "a collective begins once every participant has reached it",
-    "done": "a done completes only after every participant has reached the start",
+    "done": "a done needs the start of every participant",
     "unit": "they communicate with each other inside, so they run together",
 }
 

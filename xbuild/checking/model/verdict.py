@@ -12,6 +12,7 @@ from shape_inference.kinds import KINDS
 
 from ...core.graph import Instruction, Source
 from ...core.hooks import Showable
+from ...core.issues import Issue, related_places
 from ...core.report_text import (
     MORE,
     WIDTH,
@@ -25,7 +26,7 @@ from ...core.report_text import (
     place_rows,
     plain,
 )
-from .program import GridProgram, Order, Orders, devices_text
+from .program import GridProgram, Order, Orders, device_ranges, devices_text
 
 VerdictKind: TypeAlias = Literal["ok", "error", "deadlock", "depends"]
 Scope: TypeAlias = Literal["every", "given", "found"]
@@ -150,8 +151,14 @@ class Repair:
         return {"text": self.text, "moves": moves, "schedule": _names(self.schedule)}
 
 
-def _names(schedule: Mapping[int, Order]) -> dict[int, list[str]]:
-    return {device: [i.name for i in order] for device, order in schedule.items()}
+def _names(schedule: Mapping[int, Order]) -> dict[str, list[str]]:
+    """The orders by the devices that have them, such as `0-3,7`; devices with the same order share one."""
+    devices: dict[tuple[str, ...], list[int]] = {}
+    known: dict[int, tuple[str, ...]] = {}
+    for device, order in schedule.items():
+        names = known.get(id(order)) or known.setdefault(id(order), tuple(i.name for i in order))
+        devices.setdefault(names, []).append(device)
+    return {",".join(device_ranges(which)): list(names) for names, which in devices.items()}
 
 
 @frozen(eq=False)
@@ -202,8 +209,19 @@ class Verdict(Showable):
         """Return the computations whose order this device must change, each with its new order."""
         return self.reordered.get(device, ())
 
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """The findings and the notes as issues: errors if the program is refused, else warnings; notes are notes.
+
+        >>> import xbuild as xb
+        >>> xb.check(xb.computation(xb.f32[2])(lambda x: x + x)).issues
+        ()
+        """
+        findings = (_issue(self, finding) for finding in self.findings)
+        return (*findings, *(Issue("note", "note", note) for note in self.notes))
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the facts of the report as plain data."""
+        """Return the facts of the report as plain data; devices with the same order share one entry of `schedule`."""
         return {
             "kind": self.kind,
             "scope": self.scope,
@@ -223,6 +241,30 @@ class Verdict(Showable):
         return self.report()
 
     __repr__ = __str__
+
+
+def _issue(verdict: Verdict, finding: Finding) -> Issue:
+    """A finding as an issue at its first line; the lines of a cycle, or of the blocked devices, are related."""
+    source = next(iter(finding.sources), None)
+    places = [(_wait_text(wait), wait.instruction.source) for wait in finding.cycle]
+    places += [(f"{devices_text(row.devices)}: {row.text}", row.source) for row in finding.rows if not finding.cycle]
+    places += [(i.name, i.source) for i in finding.instructions]
+    return Issue(
+        rule=finding.kind,
+        level="error" if verdict.refused else "warning",
+        message=finding.message if verdict.refused else f"the program deadlocks under this condition: {finding.message}",
+        source=source,
+        instructions=tuple(i.name for i in finding.instructions),
+        devices=finding.devices,
+        fix=fix_text(verdict, finding),
+        facts={"cause": finding.cause or None, "explanation": finding.cause_text or None},
+        related=related_places(places, source),
+    )
+
+
+def _wait_text(wait: Wait) -> str:
+    partner = f"{wait.partner.name} on device {wait.partner_device}"
+    return f"{wait.instruction.name} on device {wait.device} waits for {partner}"
 
 
 # ----------------------------------------------------------------------------

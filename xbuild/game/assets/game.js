@@ -74,7 +74,7 @@ function status() {
   if (hangs(s)) return [goal === "hang" || goal === "repair" ? "won" : "lost", "The program hangs: no device can proceed.", `${waitsOf(s)[0].toUpperCase()}${waitsOf(s).slice(1)}.`];
   if (!s[2]) return [goal === "end" ? "lost" : "", "Doomed: every order from here hangs.", doom()];
   if (!s[3]) return [goal === "hang" ? "lost" : "", "Safe: no order from here hangs.", goal === "hang" && way.length > 1 ? `Since ${lastMove().replace(" starts ", " started ")}, the program can only finish. Undo, and try a different order.` : ""];
-  return ["", "Undecided: some orders finish, others hang.", "Choose an instruction that is ready."];
+  return ["", "Undecided: some orders finish, and others hang.", "Choose an instruction that is ready."];
 }
 
 function drawStatus() {
