@@ -32,10 +32,10 @@ ALIKE = [
 ]  # fmt: skip
 REFUSED = {
     "x.reshape(-1, -1)": ("invalid_attribute", "2 sizes of -1"),
-    "x.reshape(-1, 7)": ("element_count_mismatch", "24 elements", "multiply to 7"),
-    "x.sum(axis=3)": ("dimension_out_of_range", "dimension 3", "-3..2", "rank 3"),
-    "x.sum(axis=-4)": ("dimension_out_of_range", "dimension -4", "-3..2"),
-    "x.sum(axis=(0, -3))": ("duplicate_dimension", "0 twice"),
+    "x.reshape(-1, 7)": ("element_count_mismatch", "does not divide 24", "7, the product of the other sizes"),
+    "x.sum(axis=3)": ("dimension_out_of_range", "axis=3", "-3..2", "rank 3"),
+    "x.sum(axis=-4)": ("dimension_out_of_range", "axis=-4", "-3..2"),
+    "x.sum(axis=(0, -3))": ("duplicate_dimension", "dimension 0 appears twice"),
     "x.sum(axis='rows')": ("invalid_attribute", "'rows'", "expected an int"),
     "x.squeeze(0)": ("dimension_mismatch", "dimension 0", "is 2, not 1"),
     "x.swapaxes(0, 3)": ("dimension_out_of_range", "-3..2"),
@@ -53,7 +53,7 @@ REFUSED = {
     "x.item()": ("not_concrete", "xb.evaluate"),
     "xb.max(x)": ("arity_mismatch", "x.max(axis=...)"),
     "xb.min(x, axis=0)": ("arity_mismatch", "x.min(axis=...)"),
-    "xb.transpose(x, axes=(0, 1, 2))": ("arity_mismatch", "axes is permutation="),
+    "xb.transpose(x, axes=(0, 1, 2))": ("arity_mismatch", "use permutation= instead of axes="),
 }
 
 

@@ -279,6 +279,6 @@ def test_a_property_of_an_unknown_operand_is_refused() -> None:
     def swirl(operand: xb.Value) -> xb.Value: ...  # type: ignore[empty-body]
 
     swirl.__annotations__ = {"operand": xb.Value, "return": xb.Value}
-    with pytest.raises(ValueError, match="'operands'; it has operand"):
+    with pytest.raises(ValueError, match="'operands', but the operands are operand"):
         op(Properties("moved", moves=("operands",)))(swirl)
     assert "swirl" not in OPS

@@ -83,10 +83,10 @@ def test_the_order_of_axes_counts() -> None:
     ("make", "kind", "words"),
     [
         (lambda: xb.Mesh(), "invalid_attribute", "expected at least 1 axis"),
-        (lambda: xb.Mesh(i=0), "non_positive", "axis i has size 0"),
-        (lambda: xb.Mesh(i=2.5), "invalid_attribute", "size 2.5"),  # type: ignore[arg-type]
+        (lambda: xb.Mesh(i=0), "non_positive", "the size of axis i must be at least 1, got 0"),
+        (lambda: xb.Mesh(i=2.5), "invalid_attribute", "size of axis i, got 2.5"),  # type: ignore[arg-type]
         (lambda: xb.Mesh({"a b": 2}), "invalid_attribute", "'a b'"),
-        (lambda: xb.Mesh(i=2).groups("k"), "unbound_axis", "'k'.*Mesh\\(i=2\\)"),
+        (lambda: xb.Mesh(i=2).groups("k"), "unbound_axis", "Mesh\\(i=2\\) has no axis 'k'"),
         (lambda: xb.Mesh(i=2, j=2).groups(("i", "i")), "duplicate_dimension", "twice"),
         (lambda: xb.Mesh(i=2).coordinates(2), "index_out_of_range", "device 2"),
         (lambda: xb.Mesh(i=2).device(i=2), "index_out_of_range", "i=2"),

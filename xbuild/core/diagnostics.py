@@ -215,7 +215,7 @@ def rejection(schema: Schema, operands: tuple[Any, ...], operand: Any, builder: 
         return _by_keyword(schema, operands)
     return BuildError(
         "invalid_operand",
-        f"operand {operand!r} is not a value of a builder",
+        f"expected a value of a builder as operand, got {operand!r}",
         "xb.constant(builder, literal=...) creates a value",
     )
 

@@ -310,7 +310,7 @@ def require_value(operand: Any) -> Value:
     if not isinstance(operand, Value):
         raise BuildError(
             "invalid_operand",
-            f"operand {operand!r} is not a value of a builder",
+            f"expected a value of a builder as operand, got {operand!r}",
             "xb.constant(builder, literal=...) creates a value",
         )
     return operand
