@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping
 
 __all__ = [
-    "Harmless", "filled", "hlo_kept", "hlo_string", "hlo_text", "in_dot", "in_html", "in_json", "in_line", "in_mermaid",
-    "mlir_string", "policy", "printable",
+    "Harmless", "beside_annotations", "filled", "hlo_kept", "hlo_string", "hlo_text", "in_annotation",
+    "in_annotation_property", "in_dot", "in_html", "in_json", "in_line", "in_mermaid", "mlir_string", "policy",
+    "printable",
 ]  # fmt: skip
 
 
@@ -116,6 +117,36 @@ def in_mermaid(text: str) -> str:
     plain = in_line(text)
     return "".join(letter if letter.isalnum() or letter in " .,_-+=():→←·" else f"#{ord(letter)};" for letter in plain)
 
+
+def in_annotation(text: str) -> str:
+    r"""The message of an annotation of GitHub Actions, on one line, in which the runner finds no escape of its own.
+
+    >>> print(in_annotation("100%\n::error::"))
+    100%25%0A::error::
+    """
+    return printable(text).replace("%", "%25").replace("\n", "%0A")
+
+
+def in_annotation_property(text: str) -> str:
+    """A property of an annotation, such as its file, in which the runner also finds no end of the property.
+
+    >>> in_annotation_property("a,b::c.py")
+    'a%2Cb%3A%3Ac.py'
+    """
+    return in_annotation(in_line(text)).replace(":", "%3A").replace(",", "%2C")
+
+
+def beside_annotations(text: str) -> str:
+    r"""Text in the log of a runner of GitHub Actions in which the runner finds no command, at any line.
+
+    >>> print(beside_annotations("no file 'a\n::error::b'"))
+    no file 'a
+    : :error::b'
+    """
+    return _COMMAND.sub(lambda match: " ".join(match[0]) if match[1] is None else f"{match[1]}: :", text)
+
+
+_COMMAND = re.compile(r"^(\s*)::|##(?=\[)", re.MULTILINE)
 
 _HLO = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _UNLIKE_HLO = re.compile(r"[^ !#-\[\]-~]")

@@ -152,7 +152,7 @@ class Report:
             instructions=tuple(dict.fromkeys(i.name for i in at)),
             devices=tuple(state.device for state in causes),
             fix=self.repair,
-            facts={"cause": self.cause or None},
+            facts={"explanation": self.cause or None},
             related=related_places(places, source),
         )
         return (issue,)

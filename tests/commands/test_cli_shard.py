@@ -119,7 +119,9 @@ def test_what_partitioning_inserts_is_told(products: list[str]) -> None:
 
 
 def test_shardings_stand_side_by_side(products: list[str]) -> None:
-    one, two = json.loads(said(products[0], "--compare", products[1], "--json"))
+    found = json.loads(said(products[0], "--compare", products[1], "--json"))
+    one, two = found["programs"]
+    assert found["schema"] == "xbuild.shard.compare/1"
     assert (one["bytes_by_axis"], two["bytes_by_axis"]) == ({"x": 112}, {"x": 48})
     assert (one["flops"], two["flops"]) == (2 * 8 * 4 * 6, 2 * 4 * 4 * 6)
     assert one["exposed_seconds"] > two["exposed_seconds"] > 0
@@ -133,7 +135,7 @@ def test_several_targets_stand_behind_one_option(products: list[str]) -> None:
     assert lines[0].split() == ["per", "device", "data", "tensor", "sequence", "full"]
     assert lines[2].split() == ["collectives", "0", "2", "2", "6"]
     assert said(f"{block}:data", "--compare", "tensor", "--compare", "full").splitlines()[0].split()[-1] == "full"
-    fixed, rule = (json.loads(said(products[0], "--compare", products[1], "--json", "--strategy", each))
+    fixed, rule = (json.loads(said(products[0], "--compare", products[1], "--json", "--strategy", each))["programs"]
                    for each in ("shardy", "dialect"))  # fmt: skip
     assert [each["bytes_by_axis"] for each in rule] != [each["bytes_by_axis"] for each in fixed]
 

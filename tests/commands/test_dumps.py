@@ -69,7 +69,7 @@ def test_the_stage_of_a_pass() -> None:
 def test_options_that_apply_to_dumps(tmp_path: Path) -> None:
     (tmp_path / "one.hlo").write_text(ONE)
     assert "--stage applies only to dump folders" in usage(xbuild("check", tmp_path / "one.hlo", "--stage", "before"))
-    assert "--json takes one program" in usage(xbuild("check", DUMPS / "jax_0.10.2/xla", "--json"))
+    assert "--page takes one program" in usage(xbuild("check", DUMPS / "jax_0.10.2/xla", "--page", "p.html"))
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:

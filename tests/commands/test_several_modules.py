@@ -67,8 +67,8 @@ def test_one_module_is_named_by_its_number_or_name(target: str) -> None:
         (("show", "three.hlo#4"), "no module matches '4': three.hlo has 3 modules: 1 one, 2 stuck, 3 sharded"),
         (("show", "absent.hlo#1"), "there is no file 'absent.hlo'"),
         (
-            ("check", "three.hlo", "--json"),
-            "--json takes one program, but three.hlo has 3; name one program, such as three.hlo#1",
+            ("check", "three.hlo", "--page", "p.html"),
+            "--page takes one program, but three.hlo has 3; name one program, such as three.hlo#1",
         ),
     ],
 )

@@ -131,7 +131,7 @@ def test_the_command_prints_the_page_and_json(tmp_path: Path) -> None:
     assert run(main, ["cost", str(target)]).stdout == f"{cost}\n"
     assert "layer/dot" in run(main, ["cost", str(target), "--by", "scope"]).stdout
     found = json.loads(run(main, ["cost", str(target), "--json"]).stdout)
-    assert found == cost.to_dict()
+    assert found == {"schema": "xbuild.cost/1", "target": str(target), **cost.to_dict(), "issues": []}
     assert found["flops"] == cost.flops
     few = json.loads(run(main, ["cost", str(target), "--json", "--top", "2", "--by", "op"]).stdout)
     assert [each["name"] for each in few["rows"]] == ["d", "r"]

@@ -5,26 +5,32 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
+from attrs import frozen
 
 import xbuild
+from shape_inference import XbuildError
 
 from ..checking.model.verdict import report_lines
-from ..files.targets import is_dump
+from ..core.issues import Issue
+from ..files.targets import TargetError, UserError, is_dump
 from .candidates import targets
-from .group import REFUSED, load, main, module_of, module_targets, require
+from .formats import REFUSAL, issues_of, say_document, say_result
+from .group import REFUSED, load, main, module_of, module_targets, read_target, require
 from .options import (
     PAGE,
     RunRecording,
     check_folder_exists,
     shows_all,
     takes_all,
+    takes_format,
     takes_partition,
     takes_source_root,
     trace_refused,
 )
-from .outputs import MORE, check_distinct, report_width, say, say_json, say_lines, say_written, target_input
+from .outputs import MORE, check_distinct, prints_document, report_width, say, say_lines, say_written, target_input
 from .run import SEED, load_arguments
 from .viz import format_of, takes_theme, write, write_folder
 
@@ -32,7 +38,7 @@ from .viz import format_of, takes_theme, write, write_folder
 @main.command()
 @click.argument("target", metavar="TARGET [TARGETS]", nargs=-1, required=True, shell_complete=targets)
 @takes_partition
-@click.option("--json", "as_json", is_flag=True, help="Print the facts of the report as JSON on stdout.")
+@takes_format
 @click.option(
     "--send-buffers",
     type=click.IntRange(min=0),
@@ -69,7 +75,6 @@ from .viz import format_of, takes_theme, write, write_folder
 @takes_all
 def check(
     target: tuple[str, ...],
-    as_json: bool,
     send_buffers: int,
     picture: str | None,
     theme: str,
@@ -81,9 +86,9 @@ def check(
 ) -> None:
     """Report whether a program can deadlock, and how to fix it, without running it.
 
-    The report goes to stdout, or to stderr if the program is refused. Lines such as "wrote FILE" go to stdout, or to
-    stderr with --json. The exit status is 0 for the verdicts "ok" and "depends" (1 for "depends" with --strict), and 1
-    for "error" and "deadlock".
+    The report goes to stdout, or to stderr if the program is refused. With --format json, sarif or github, the result
+    of all targets is one document on stdout, and lines such as "wrote FILE" go to stderr. The exit status is 0 for the
+    verdicts "ok" and "depends" (1 for "depends" with --strict), and 1 for "error" and "deadlock".
 
     The words "no schedule can deadlock" apply to every order that respects operands and control edges, so a compiler
     may reorder the program. The words "the recorded order runs to its end" and "the given schedule runs to its end"
@@ -100,15 +105,22 @@ def check(
     """
     require("--picture", picture, "theme")
     require("--page", page, "seed", "source_root")
-    several = module_targets(target, "as_json", "picture", "page", "repair")
+    several = module_targets(target, "picture", "page", "repair")
     folders = [each for each in target if is_dump(each)]
     all_stages = shows_all() and bool(folders)
     if len(several) > 1 or all_stages:
-        from .dumps import check_dumps
+        from .dumps import CheckedText, DumpsChecked, check_dumps
 
-        codes = [check_dumps(folders, send_buffers, strict, all_stages)] if folders else []
         single = [each for each in several if each.partition("#")[0] not in folders]
-        sys.exit(max([*codes, *(_check_module(module, send_buffers, strict) for module in single)]))
+        dumps = check_dumps(folders, send_buffers, strict, all_stages) if folders else DumpsChecked()
+        rest = [_check_module(module, send_buffers) for module in single]
+        checked: list[CheckedText | ProgramChecked] = [*dumps.texts, *rest]
+        if prints_document():
+            facts: dict[str, Any] = {"programs": [each.to_dict() for each in checked]}
+            if dumps.processes is not None:
+                facts["processes"] = dumps.processes.to_dict()
+            say_document(facts, [*((each.target, issue) for each in checked for issue in each.issues), *dumps.issues])
+        sys.exit(max([dumps.code, *(each.exit_code(strict) for each in rest)]))
     form, recording = _picture_format(picture), RunRecording(page, source_root=source_root)
     check_distinct(target_input(target[0]), {"--picture": picture, "--page": page, "--repair": repair})
     program = module_of(load(target[0]))
@@ -119,31 +131,57 @@ def check(
     if page is not None:
         options = recording.options
         recording.write_page(trace_refused(program, arguments, verdict, options, send_buffers=send_buffers))
-        say_written(page, PAGE, err=as_json)
+        say_written(page, PAGE)
     if picture is not None:
-        write(xbuild.viz(verdict, theme=theme).render(form), picture, err=as_json)
-    if as_json:
-        say_json(verdict.to_dict())
-    else:
+        write(xbuild.viz(verdict, theme=theme).render(form), picture)
+    if not say_result(target[0], verdict.to_dict(), verdict.issues):
         _say_report(verdict)
     _say_notices(verdict)
     if repair is not None:
-        _write_repaired(verdict, repair, as_json)
+        _write_repaired(verdict, repair)
     sys.exit(_exit_code(verdict, strict))
 
 
-def _check_module(target: str, send_buffers: float, strict: bool) -> int:
-    """Print the report of one module of a file below a line with its name, and return its exit code."""
+@frozen
+class ProgramChecked:
+    """One of several programs: its target and name, the verdict or the error with which it is refused."""
+
+    target: str
+    name: str = ""
+    verdict: xbuild.Verdict | None = None
+    error: Exception | None = None
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        if self.verdict is not None:
+            return self.verdict.issues
+        return () if self.error is None else issues_of(self.error, self.target)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The target, the name and the verdict as plain data."""
+        facts = REFUSAL if self.verdict is None else self.verdict.to_dict()
+        return {"target": self.target, "name": self.name or None, **facts}
+
+    def exit_code(self, strict: bool) -> int:
+        return REFUSED if self.verdict is None else _exit_code(self.verdict, strict)
+
+
+def _check_module(target: str, send_buffers: float) -> ProgramChecked:
+    """Check one of several programs; prints its report below a line with its name, unless a document will have it."""
     try:
-        program = module_of(load(target))
-    except SystemExit as end:
-        return int(end.code or 0)
+        program = module_of(read_target(target))
+    except TargetError as error:
+        raise click.UsageError(str(error)) from None
+    except (UserError, XbuildError) as error:
+        say(str(error), err=True)
+        return ProgramChecked(target, error=error)
     verdict = xbuild.check(program, send_buffers=send_buffers)
     name = program.name if isinstance(program, xbuild.Module) else ""
-    say(f"{target}  {name}".rstrip(), err=verdict.refused)
-    _say_report(verdict)
+    if not prints_document():
+        say(f"{target}  {name}".rstrip(), err=verdict.refused)
+        _say_report(verdict)
     _say_notices(verdict)
-    return _exit_code(verdict, strict)
+    return ProgramChecked(target, name, verdict)
 
 
 def _exit_code(verdict: xbuild.Verdict, strict: bool) -> int:
@@ -184,7 +222,7 @@ def _check_repair_path(program: xbuild.Module | xbuild.ModuleGroup, path: Path) 
         check_folder_exists(str(path))
 
 
-def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
+def _write_repaired(verdict: xbuild.Verdict, path: str) -> None:
     """Write the repaired program: one program to a file, the programs of several devices to a folder."""
     try:
         program = xbuild.repaired(verdict)
@@ -192,11 +230,11 @@ def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
         say(f"notice: {path} is not written: {_no_repair_reason(verdict)}", err=True)
         return
     if isinstance(program, xbuild.Module):
-        write(program.to_hlo(), path, err=as_json)
+        write(program.to_hlo(), path)
     else:
         names = {f"device{device}.hlo": module.to_hlo() for device, module in program.modules.items()}
         write_folder(names, Path(path))
-        say_written(path, f"{len(names)} files, one program for each device", err=as_json)
+        say_written(path, f"{len(names)} files, one program for each device")
     if verdict.repair is None:
         say(f"notice: {_SCHEDULED[verdict.refused]}", err=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,16 @@ import click
 
 import xbuild
 
+from ..core.issues import Issue
 from ..core.report_text import MOST_ROWS, StyledText
+from ..costs.report import short
 from ..files.arrays import replacing
 from ..timelines import Timeline
 from ..timelines.machines import MACHINES
+from .formats import say_result
 from .group import load, main, require, stop, takes_target
-from .options import check_machine, partitioned_target, takes_partition, warn_not_partitioned
-from .outputs import check_distinct, say, say_json, say_lines, say_written, target_input
+from .options import check_machine, partitioned_target, takes_format, takes_partition, warn_not_partitioned
+from .outputs import check_distinct, prints_document, say, say_lines, say_written, target_input
 
 _MACHINE = f"Model the time of a run on a machine: {', '.join(MACHINES)}, or a machine file."
 
@@ -33,7 +37,7 @@ def _calibrate(context: click.Context, _: click.Parameter, is_set: bool) -> None
 @main.command()
 @takes_target
 @takes_partition
-@click.option("--json", "as_json", is_flag=True, help="Print all rows and sums as JSON on stdout.")
+@takes_format
 @click.option("--by", type=click.Choice(["scope", "op", "axis"]), help="Sum the costs by scope, op or mesh axis.")
 @click.option(
     "--top", type=click.IntRange(min=1), help="Limit each table to this many rows.  [default: 10; all with --json]"
@@ -64,7 +68,6 @@ def _calibrate(context: click.Context, _: click.Parameter, is_set: bool) -> None
               help="Measure this machine, and print a machine file; omit TARGET.")  # fmt: skip
 def cost(
     target: str,
-    as_json: bool,
     by: str | None,
     top: int | None,
     machine: str | None,
@@ -93,10 +96,11 @@ def cost(
     mesh = None if (split := partitioned_target()) is None else split.partitioned.mesh
     modelled = None if machine is None else xbuild.timeline(program, machine, mesh=mesh)
     counted = modelled.cost if modelled is not None else xbuild.cost(program, mesh=mesh)
-    _write_files(modelled, as_json, **files)
-    if as_json:
+    _write_files(modelled, **files)
+    if prints_document():
         more = {} if modelled is None else {"timeline": modelled.to_dict()}
-        say_json({**counted.to_dict(by, top), **more})  # type: ignore[arg-type]
+        issues = [*counted.issues, *(() if modelled is None else _memory_issues(modelled))]
+        say_result(target, {**counted.to_dict(by, top), **more}, issues)  # type: ignore[arg-type]
         return
     if not timeline:
         _say_table(counted.table(by, top or MOST_ROWS))  # type: ignore[arg-type]
@@ -104,6 +108,23 @@ def cost(
         if not timeline:
             say()
         _say_table(modelled.table(top or MOST_ROWS))
+
+
+def _memory_issues(modelled: Timeline) -> Iterator[Issue]:
+    """A warning if a device holds more bytes than the machine has, at the line of the largest array at the peak."""
+    memory, holds = modelled.cost.memory, modelled.machine.memory
+    if holds is not None and memory.peak > holds:
+        largest = max(memory.alive, key=lambda each: each.bytes, default=None)
+        yield Issue(
+            rule="peak_memory",
+            level="warning",
+            message=f"a device holds at most {short(memory.peak, 'B')} at once, but {modelled.machine.name} has "
+            f"{short(holds, 'B')}",
+            source=largest.source if largest else None,
+            instructions=(largest.instruction.name,) if largest else (),
+            devices=(modelled.cost.memory_device,),
+            facts={"bytes": memory.peak, "memory": holds},
+        )
 
 
 def _say_table(table: str) -> None:
@@ -120,7 +141,7 @@ def _say_table(table: str) -> None:
 
 
 def _write_files(
-    modelled: Timeline | None, as_json: bool, trace: str | None, chakra: str | None, goal: str | None, page: str | None
+    modelled: Timeline | None, trace: str | None, chakra: str | None, goal: str | None, page: str | None
 ) -> None:
     """Write the requested files; a file that cannot be written ends the command."""
     from ..timelines.exports import write_chakra, write_goal, write_trace
@@ -134,7 +155,7 @@ def _write_files(
                 write(modelled, path)
             except OSError as error:
                 raise stop(f"cost: cannot write {path}: {error.strerror}") from None
-            say_written(path, err=as_json)
+            say_written(path)
 
 
 def _write_page(modelled: Timeline, path: str) -> None:

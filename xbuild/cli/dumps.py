@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from attrs import frozen
@@ -15,14 +16,16 @@ from shape_inference import XbuildError
 from shape_inference.escaping import in_line
 
 from ..core.graph import Module
+from ..core.issues import Issue
 from ..core.report_text import join_words
 from ..files import targets as target_files
 from ..files.dumps import DumpedModule, Stage
 from ..sharding.unpartitioned import annotated_devices, is_per_device_in_part
 from ..stablehlo.reading.either import is_mlir
+from .formats import REFUSAL, issues_of
 from .group import REFUSED, counts_given, module_of
 from .options import PARTITION, partition_target
-from .outputs import say, say_styled, styled
+from .outputs import prints_document, say, say_styled, styled
 
 _COLOURS = {"ok": "green", "depends": "yellow"}
 
@@ -39,15 +42,63 @@ class CheckedText:
     stage: Stage
     program: Module | None
     verdict: xbuild.Verdict | None
-    problem: str = ""
+    error: Exception | None = None
 
     @property
     def target(self) -> str:
         return f"{self.folder}#{self.module.key}"
 
+    @property
+    def problem(self) -> str:
+        """The first line of the error with which the text is refused; empty if it is read."""
+        return "" if self.error is None else str(self.error).partition("\n")[0]
 
-def check_dumps(folders: Sequence[str], send_buffers: float, strict: bool, all_stages: bool) -> int:
-    """Print a line for each module of these dumps, then what differs between processes; the result is the exit code."""
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        if self.verdict is not None:
+            return self.verdict.issues
+        if self.error is not None:
+            return issues_of(self.error, str(self.stage.path))
+        return (Issue("not_partitioned", "note", self.not_partitioned),)
+
+    @property
+    def not_partitioned(self) -> str:
+        """What is said about a program that has no verdict before it is partitioned."""
+        assert self.program is not None
+        return f"not partitioned yet: annotated for {annotated_devices(self.program)} devices"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The target, the name, the stage and the verdict as plain data."""
+        place = {"target": self.target, "name": self.module.name, "stage": self.stage.name}
+        if self.verdict is not None:
+            return {**place, **self.verdict.to_dict()}
+        return {**place, **(REFUSAL if self.error is not None else {"kind": "not_partitioned", "refused": False})}
+
+
+@frozen
+class ProcessComparison:
+    """What the dumps of several processes have in common: the processes, the number of equal modules, sentences."""
+
+    processes: tuple[int, ...]
+    alike: int
+    sentences: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"numbers": list(self.processes), "alike": self.alike, "differences": list(self.sentences)}
+
+
+@frozen
+class DumpsChecked:
+    """The exit code of some dumps, their texts, how their processes compare, and what is wrong with the job."""
+
+    code: int = 0
+    texts: tuple[CheckedText, ...] = ()
+    processes: ProcessComparison | None = None
+    issues: tuple[tuple[str, Issue], ...] = ()
+
+
+def check_dumps(folders: Sequence[str], send_buffers: float, strict: bool, all_stages: bool) -> DumpsChecked:
+    """Check each module of these dumps, and compare the processes; prints lines, unless a document has the result."""
     stage = click.get_current_context().meta.get("xbuild.stage") or ""
     dumps = {folder: target_files.modules_in_folder(folder) for folder in folders}
     checked: list[CheckedText] = []
@@ -58,16 +109,18 @@ def check_dumps(folders: Sequence[str], send_buffers: float, strict: bool, all_s
             raise click.UsageError(
                 f"no module in {folder} has a stage {stage!r}; the stages are {target_files.shortened(names)}"
             )
-        if len(folders) > 1:
+        if len(folders) > 1 and not prints_document():
             say(f"{folder}: {_count(len(modules))}")
         width = max(len(_label(module, each, all_stages)) for module, each in texts)
         for module, each in texts:
             result = _check(folder, module, each, send_buffers)
             checked.append(result)
-            _say_line(_label(module, each, all_stages).ljust(width), result)
+            if not prints_document():
+                _say_line(_label(module, each, all_stages).ljust(width), result)
     codes = [_code(each, strict) for each in checked]
     _say_notices(checked)
-    return max([*codes, *([] if all_stages else _compare_processes(checked))])
+    code, compared, issues = (0, None, ()) if all_stages else _compare_processes(checked)
+    return DumpsChecked(max([*codes, code]), tuple(checked), compared, tuple(issues))
 
 
 def _stages(module: DumpedModule, stage: str, all_stages: bool) -> list[Stage]:
@@ -94,20 +147,19 @@ def _check(folder: str, module: DumpedModule, stage: Stage, send_buffers: float)
             return CheckedText(folder, module, stage, program, None)
         return CheckedText(folder, module, stage, program, verdict)
     except (target_files.TargetError, XbuildError) as error:
-        return CheckedText(folder, module, stage, None, None, str(error).partition("\n")[0])
+        return CheckedText(folder, module, stage, None, None, error)
 
 
 def _code(checked: CheckedText, strict: bool) -> int:
     verdict = checked.verdict
     if verdict is None:
-        return REFUSED if checked.problem else 0
+        return REFUSED if checked.error is not None else 0
     return REFUSED if verdict.refused or (strict and verdict.kind == "depends") else 0
 
 
 def _say_line(label: str, checked: CheckedText) -> None:
     if checked.program is not None and checked.verdict is None:
-        devices = annotated_devices(checked.program)
-        say_styled(f"{label}  ", styled(f"not partitioned yet: annotated for {devices} devices", fg="yellow"))
+        say_styled(f"{label}  ", styled(checked.not_partitioned, fg="yellow"))
     elif checked.verdict is None:
         say_styled(f"{label}  ", styled(f"unread: {checked.problem}", fg="red"))
     else:
@@ -128,22 +180,27 @@ def _say_notices(checked: Sequence[CheckedText]) -> None:
 # The processes of a job
 
 
-def _compare_processes(checked: Sequence[CheckedText]) -> Iterator[int]:
-    """Say whether the processes of a job compiled the same programs; yields the exit code of one that would hang."""
+def _compare_processes(
+    checked: Sequence[CheckedText],
+) -> tuple[int, ProcessComparison | None, Sequence[tuple[str, Issue]]]:
+    """Say whether the processes of a job compiled the same programs; returns the exit code, and issues with targets."""
     programs = _programs_by_process(checked)
     processes = sorted({process for by_process in programs.values() for process in by_process})
     if len(processes) < 2:
-        return
-    alike, apart = 0, Counter[str]()
+        return 0, None, ()
+    code, alike, apart = 0, 0, Counter[str]()
+    sentences: list[str] = []
+    issues: list[tuple[str, Issue]] = []
     for name, by_process in programs.items():
         modules = {process: text.program for process, text in by_process.items() if text.program is not None}
         devices = max((module.num_devices for module in modules.values()), default=1)
         lacking = [process for process in processes if process not in by_process]
         if lacking and devices > 1:
-            say(
+            sentences.append(
                 f"{name} is not in the dump of {_processes(lacking)}; if it runs on devices of all processes, "
                 f"{_processes(sorted(by_process))} would hang there"
             )
+            issues.append((min(by_process.items())[1].target, Issue("mismatch", "warning", sentences[-1])))
         elif lacking:
             apart[_processes(sorted(by_process))] += 1
         if lacking or len(modules) < len(processes):
@@ -155,12 +212,17 @@ def _compare_processes(checked: Sequence[CheckedText]) -> Iterator[int]:
         if not found.groups or devices == 1:
             alike += 1
             continue
-        say(str(found))
-        if found.is_refused:
-            say(str(found.verdict))
-            yield REFUSED
+        target = min(by_process.items())[1].target
+        sentences.append(str(found))
+        issues.append((target, Issue("mismatch", "warning", str(found))))
+        if found.is_refused and found.verdict is not None:
+            sentences.append(str(found.verdict))
+            issues += [(target, issue) for issue in found.verdict.issues]
+            code = REFUSED
     rest = "".join(f"; {_count(number)} only in {of}" for of, number in apart.items())
-    say(f"{_count(alike)} identical in {_processes(processes)}{rest}")
+    if not prints_document():
+        say("\n".join([*sentences, f"{_count(alike)} identical in {_processes(processes)}{rest}"]))
+    return code, ProcessComparison(tuple(processes), alike, tuple(sentences)), issues
 
 
 def _count(number: int) -> str:

@@ -11,9 +11,10 @@ import click
 import xbuild
 
 from .candidates import targets
+from .formats import say_result
 from .group import LIMIT, REFUSED, load, main, module_of, report_failures
-from .options import shows_all, takes_all
-from .outputs import MORE, report_width, say_json, say_lines
+from .options import shows_all, takes_all, takes_format
+from .outputs import MORE, report_width, say_lines
 from .run import SEED
 
 _LIMITS = ("limit_seconds", "limit_bytes")
@@ -42,7 +43,6 @@ def _parse_domains(context: click.Context, parameter: click.Parameter, texts: tu
 @main.command()
 @click.argument("one", metavar="TARGET", shell_complete=targets)
 @click.argument("other", metavar="OTHER", shell_complete=targets)
-@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON on stdout.")
 @click.option(
     "--seed", type=SEED, metavar="SEED", default=0, show_default=True, help="Set the seed of the random inputs."
 )
@@ -56,7 +56,8 @@ def _parse_domains(context: click.Context, parameter: click.Parameter, texts: tu
     help="Limit argument N to a domain: positive, nonnegative, negative, nonpositive, nonzero, unit or LOW:HIGH.",
 )
 @takes_all
-def equivalent(one: str, other: str, as_json: bool, seed: int, strict: bool, domains: dict[int, Any]) -> None:
+@takes_format
+def equivalent(one: str, other: str, seed: int, strict: bool, domains: dict[int, Any]) -> None:
     """Report whether two programs compute the same function, up to rounding.
 
     The command evaluates both programs on random inputs over prime fields, where arithmetic is exact, and runs them in
@@ -79,9 +80,7 @@ def equivalent(one: str, other: str, as_json: bool, seed: int, strict: bool, dom
     with report_failures("interrupted, without a verdict"):
         programs = [module_of(load(target, is_global=True)) for target in (one, other)]
         verdict = xbuild.equivalent(*programs, seed=seed, domain=domains)
-    if as_json:
-        say_json(verdict.to_dict())
-    else:
+    if not say_result(one, {"other": other, **verdict.to_dict()}, verdict.issues):
         say_lines(verdict.lines(shows_all(), report_width(), MORE))
     if any(reason.endswith(_LIMITS) for reason in verdict.undecided):
         sys.exit(LIMIT)

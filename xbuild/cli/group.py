@@ -40,7 +40,7 @@ from ..process import progress
 from ..process.limits import held_bytes
 from .candidates import targets
 from .options import PARTITION, Command, partition_target, shows_all
-from .outputs import INTERRUPTED, MORE, report_width, run_to_exit_code, say, say_lines
+from .outputs import INTERRUPTED, MORE, prints_document, report_width, run_to_exit_code, say, say_lines
 
 # ----------------------------------------------------------------------------
 # Commands imported when they first run
@@ -356,11 +356,11 @@ class Limited(click.Command):
         slack = 1 + seconds / 10 + STARTING * (context.params.get("engine", "interpreter") != "interpreter")
         context.obj = None
         try:
-            stream = None if context.params.get("as_json") else progress.terminal()
+            stream = None if prints_document() or context.params.get("as_json") else progress.terminal()
             with progress.shown(stream), limited(seconds, most, slack if self.runs else 0) as context.obj:
                 return super().invoke(context)
         except XbuildError as error:
-            raise stop(str(error)) from None
+            raise refuse(error) from None
         except TimeIsOver as over:
             message = str(over)
         except MemoryError:
@@ -464,17 +464,32 @@ def load(target: str, *, is_global: bool = False) -> Program:
 
     With `is_global` what JAX lowers is not partitioned.
     """
-    meta = click.get_current_context().meta
     try:
-        program = target_files.load(target, **counts_given("stage"), is_global=is_global)
+        return read_target(target, is_global=is_global)
+    except target_files.TargetError as error:
+        raise click.UsageError(str(error)) from None
+    except (target_files.UserError, XbuildError) as error:
+        raise refuse(error, target) from None
+
+
+def read_target(target: str, *, is_global: bool = False) -> Program:
+    """The program that a target names, partitioned with --partition; raises TargetError, UserError and XbuildError."""
+    program = target_files.load(target, **counts_given("stage"), is_global=is_global)
+    _say_inferred_counts(program)
+    return partition_target(program) if click.get_current_context().meta.get(PARTITION) else program
+
+
+@contextmanager
+def report_target_errors() -> Iterator[None]:
+    """Inside, a target that names no program is a usage error, and one that cannot be read ends the command."""
+    try:
+        yield
     except target_files.TargetError as error:
         raise click.UsageError(str(error)) from None
     except target_files.UserError as error:
         raise stop(str(error)) from None
     except XbuildError as error:
         raise stop(str(error)) from None
-    _say_inferred_counts(program)
-    return partition_target(program) if meta.get(PARTITION) else program
 
 
 def counts_given(*more: str) -> dict[str, Any]:
@@ -522,9 +537,31 @@ def stop(report: str) -> SystemExit:
     return SystemExit(REFUSED)
 
 
+def refuse(error: Exception, target: str | None = None) -> SystemExit:
+    """Report an error on stderr and in the command's document; returns the exception that ends the command."""
+    _say_refusal(error, target)
+    return stop(str(error))
+
+
+def _say_refusal(error: Exception, target: str | None = None) -> None:
+    """Print the document of a program that is refused or of a run that stops, unless the format is text."""
+    if prints_document():
+        from .formats import facts_of, issues_of, say_result
+
+        name = _first_target() if target is None else target
+        say_result(name, facts_of(error), issues_of(error, name))
+
+
+def _first_target() -> str:
+    """The first target of the command line."""
+    parameters = click.get_current_context().params
+    named = parameters.get("target", parameters.get("one", ""))
+    return named if isinstance(named, str) else named[0]
+
+
 @contextmanager
 def report_failures(interrupted: str = "interrupted before the run started or after it ended") -> Iterator[None]:
-    """Inside, a run that is refused or stops ends the command, with its report on stderr.
+    """Inside, a run that is refused or stops ends the command, with its report on stderr and in its document.
 
     An interrupt ends it with the message `interrupted`.
     """
@@ -534,10 +571,12 @@ def report_failures(interrupted: str = "interrupted before the run started or af
     try:
         yield
     except (Refused, Stopped) as error:
+        _say_refusal(error)
         lines = error.lines(shows_all(), report_width(err=True), MORE)
         say_lines([*lines, *((note,) for note in getattr(error, "__notes__", ()))], err=True)
         raise SystemExit(REFUSED) from None
     except XbuildError as error:
+        _say_refusal(error)
         raise stop("\n".join([str(error), *getattr(error, "__notes__", ())])) from None
     except KeyboardInterrupt:
         say(interrupted, err=True)

@@ -21,7 +21,7 @@ from shape_inference import AnyShape, XbuildError
 
 from ..core.graph import Module, ModuleGroup
 from ..files.targets import Program
-from .outputs import say
+from .outputs import FORMAT, say
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 # A command with them prints its result with `formats.say_result`, unless the format is text.
 
 FORMATS = ("text", "json", "sarif", "github")
-_FORMAT = "xbuild.format"
 
 
 def takes_format(command: Any) -> Any:
@@ -58,26 +57,16 @@ def takes_format(command: Any) -> Any:
         type=click.Choice(FORMATS),
         expose_value=False,
         callback=choose,
-        help="Print the result on stdout as text, JSON, SARIF 2.1.0 or annotations for GitHub Actions.  [default: text]",
+        help="Print text, JSON, SARIF 2.1.0 or annotations of GitHub Actions on stdout.  [default: text]",
     )
     return add_format(add_json(command))
 
 
 def _store_format(context: click.Context, form: str) -> None:
-    other = context.meta.setdefault(_FORMAT, form)
+    other = context.meta.setdefault(FORMAT, form)
     if other != form:
-        raise click.UsageError(f"--json and --format {form if other == 'json' else other} exclude each other: use only one")
-
-
-def chosen_format() -> str:
-    """The format that the command line chooses, one of FORMATS."""
-    context = click.get_current_context(silent=True)
-    return "text" if context is None else context.meta.get(_FORMAT, "text")
-
-
-def prints_document() -> bool:
-    """Whether stdout is for a program: the result is printed in a format other than text."""
-    return chosen_format() != "text"
+        other = form if other == "json" else other
+        raise click.UsageError(f"--json and --format {other} exclude each other: use only one")
 
 
 # ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from shape_inference.escaping import printable
+from shape_inference.escaping import beside_annotations, printable
 
 from ..core.report_text import WIDTH, Line, coloured
 from ..files import arrays
@@ -95,6 +95,21 @@ def _is_same_file(path: str, other: str) -> bool:
 # ----------------------------------------------------------------------------
 # Printing, with untrusted text escaped for the terminal, and exit codes
 
+FORMAT = "xbuild.format"
+"""Where the context of a command has the format that --format chooses."""
+
+
+def chosen_format() -> str:
+    """The format that the command line chooses, one of `options.FORMATS`."""
+    context = click.get_current_context(silent=True)
+    return "text" if context is None else str(context.meta.get(FORMAT, "text"))
+
+
+def prints_document() -> bool:
+    """Whether stdout is for a program: the result is printed in a format other than text."""
+    return chosen_format() != "text"
+
+
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as in shells."""
 
@@ -102,12 +117,17 @@ INTERRUPTED = 130
 def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     """Print text on stdout or stderr, with unprintable characters escaped, in files and pipes too."""
     with hidden():
-        click.echo(printable(text), err=err, nl=nl)
+        click.echo(_harmless(printable(text), err), err=err, nl=nl)
+
+
+def _harmless(text: str, err: bool) -> str:
+    """Text for stderr; beside annotations, a runner of GitHub Actions finds no command in it."""
+    return beside_annotations(text) if err and chosen_format() == "github" else text
 
 
 def say_written(path: object, what: str = "", *, err: bool = False) -> None:
-    """Say that the command wrote a file or a folder, and what it is; on stdout, or with --json on stderr."""
-    say(f"wrote {path}{f': {what}' * bool(what)}", err=err)
+    """Say that the command wrote a file or a folder, and what it is; on stderr if stdout has a document."""
+    say(f"wrote {path}{f': {what}' * bool(what)}", err=err or prints_document())
 
 
 def say_styled(*pieces: str, err: bool = False) -> None:
@@ -135,7 +155,7 @@ def say_lines(lines: Iterable[Line], *, err: bool = False) -> None:
     """Print the lines of a report, in colour on a terminal."""
     painted = coloured(lines, lambda text, style: styled(text, **_STYLES.get(style, {})) if style else printable(text))
     with hidden():
-        click.echo("\n".join(line.rstrip() for line in painted.split("\n")), err=err)
+        click.echo(_harmless("\n".join(line.rstrip() for line in painted.split("\n")), err), err=err)
 
 
 MORE = "--all shows them"

@@ -21,9 +21,11 @@ from shape_inference import AnyShape, Shape
 
 from .. import running
 from ..core.graph import Module, ModuleGroup
+from ..core.issues import Issue
 from ..files import arrays as npz
 from ..files.targets import file_of
 from ..properties.variances import share_equal_arguments
+from .formats import say_result
 from .group import RUN_SECONDS, Amount, entries, load, main, module_of, report_failures, require, stop, takes_target
 from .options import (
     PAGE,
@@ -35,12 +37,13 @@ from .options import (
     run_and_record,
     shows_all,
     takes_all,
+    takes_format,
     takes_machine,
     takes_partition,
     takes_source_root,
     warn_not_partitioned,
 )
-from .outputs import MORE, check_distinct, say, say_written, target_input
+from .outputs import MORE, check_distinct, prints_document, say, say_written, target_input
 
 # ----------------------------------------------------------------------------
 # The summary of the results
@@ -61,6 +64,46 @@ def summary(results: Sequence[Any], shapes: Sequence[AnyShape], *, is_global: bo
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     for row in rows:
         yield "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]))
+
+
+def result_facts(
+    results: Sequence[Any], shapes: Sequence[AnyShape], *, is_global: bool = False
+) -> Iterator[dict[str, Any]]:
+    """The outputs of each device, or of the global program, as plain data; of a large array, its range and mean."""
+    from ..traces.summary import plain
+
+    for device, (result, result_shape) in enumerate(zip(results, shapes, strict=True)):
+        for number, (leaf, shape) in enumerate(npz.leaf_values(result, result_shape)):
+            value = plain(np.asarray(leaf), _MOST_LISTED)
+            yield {"device": None if is_global else device, "output": number, "shape": str(shape), "value": value}
+
+
+_MOST_LISTED = 1000
+"""The elements of the largest array that plain data list."""
+
+
+def comparison_facts(compared: Sequence[Any], *, is_global: bool) -> Iterator[dict[str, Any]]:
+    """The compared outputs as plain data."""
+    from ..traces.summary import plain
+
+    for each in compared:
+        yield {
+            "device": None if is_global else each.device,
+            "output": each.output,
+            "sides": [each.our_engine, each.engine],
+            "same": each.same,
+            "ulps": plain(np.float64(each.ulps)),
+            "index": None if each.same else list(each.place),
+            "values": None if each.same else [plain(np.asarray(value)) for value in (each.ours, each.theirs)],
+            "note": each.note or None,
+        }
+
+
+def _difference_issues(compared: Sequence[Any]) -> Iterator[Issue]:
+    """An error for each compared output that differs."""
+    for each in compared:
+        if not each.same:
+            yield Issue("engines_differ", "error", str(each), devices=(each.device,), facts={"output": each.output})
 
 
 def _array_text(array: Any, shape: Shape) -> str:
@@ -87,6 +130,7 @@ _SECONDS = "Limit the run to this many seconds; with --page or --trace, half is 
 @main.command()
 @takes_target
 @takes_partition
+@takes_format
 @click.option(
     "--inputs",
     type=click.Path(exists=True, dir_okay=False),
@@ -267,8 +311,23 @@ def run(
         lines = running.engines.comparison.lines(compared) if split is None else comparison_lines(compared, "global")
     else:
         lines = summary(results, shapes, is_global=split is not None)
-    for line in (*lines, *comparison_lines(with_one_device, "against one device")):
-        say(line)
+    if prints_document():
+        is_global, both = split is not None, [*compared, *with_one_device]
+        facts = {
+            "kind": "ok" if all(each.same for each in both) else "different",
+            "refused": False,
+            "name": program.name if isinstance(program, Module) else None,
+            "num_devices": len(entries(program)),
+            "engine": engine,
+            "results": [*result_facts(results, shapes, is_global=is_global)],
+            "compared": [*comparison_facts(compared, is_global=is_global)],
+            "one_device": [*comparison_facts(with_one_device, is_global=True)],
+            "findings": failure.report.to_dict()["findings"] if failure else [],
+        }
+        say_result(target, facts, [*(failure.report.issues if failure else ()), *_difference_issues(both)])
+    else:
+        for line in (*lines, *comparison_lines(with_one_device, "against one device")):
+            say(line)
     _say_written_files(outputs, page, folder)
     faults = ["\n".join(failure.report.lines(shows_all(), MORE))] if failure else []
     if not all(output.same for output in compared):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from attrs import evolve
 
 import xbuild
 from shape_inference import Shape, XbuildError, leaves
@@ -16,6 +17,7 @@ from shape_inference.escaping import in_line
 
 from .. import shard as sharding
 from ..core.graph import Module, ModuleGroup
+from ..core.issues import Issue
 from ..core.report_text import WIDTH, Line, StyledText, folded, more_line, wrapped
 from ..costs.report import columns, short
 from ..properties.effects import name_in_report
@@ -24,9 +26,10 @@ from ..sharding.propagation import Conflict, Propagated, propagate
 from ..sharding.propagation import short as short_form
 from ..sharding.propagation.propagating import StrategyName
 from .candidates import instructions, targets
+from .formats import say_document, say_result
 from .group import load, main, options_used, require, takes_target
-from .options import shows_all, takes_all
-from .outputs import MORE, check_distinct, say, say_json, say_lines, target_input
+from .options import shows_all, takes_all, takes_format
+from .outputs import MORE, check_distinct, prints_document, say, say_lines, target_input
 from .viz import format_of, takes_theme, write
 
 # ----------------------------------------------------------------------------
@@ -120,6 +123,29 @@ def describe_collectives(partitioned: Partitioned, machine: str, top: int | None
     }
 
 
+def collective_issues(partitioned: Partitioned, machine: str, top: int | None = None) -> Iterator[Issue]:
+    """A note for each inserted collective with its reason, and the issues of a partitioned program that is refused."""
+    for priced in _first(partitioned.costs(machine), top, lambda priced: priced.total_seconds):
+        communication = priced.communication
+        yield Issue(
+            rule="collective",
+            level="note",
+            message=f"{communication.opcode.replace('_', '-')} over {_axis_names(communication)} is inserted: "
+            f"{communication.reason}",
+            source=communication.source,
+            instructions=(communication.name,),
+            facts={"bytes": communication.bytes, "runs": priced.runs, "seconds": priced.total_seconds},
+        )
+    verdict = xbuild.check(partitioned.module)
+    yield from (evolve(issue, level="warning") for issue in verdict.issues if issue.level != "note")
+
+
+def _conflict_issue(conflict: Conflict) -> Issue:
+    """A warning about an instruction at which shardings conflict, so that arrays are resharded."""
+    sentence = f"resharded because shardings conflict: {conflict.sentence()}"
+    return Issue("conflict", "warning", sentence, conflict.where, (conflict.at,))
+
+
 def advice_for(subject: Partitioned | Propagated, name: str) -> tuple[Advice, ...]:
     """Shardings that avoid a collective; nothing if no inserted collective has this name."""
     if isinstance(subject, Partitioned) and any(inserted.name == name for inserted in subject.communications):
@@ -174,7 +200,7 @@ _PICTURE = (
               help="Propagate shardings as Shardy does, or by the rules of MLIR's shard dialect.")  # fmt: skip
 @click.option("--hlo", "as_hlo", is_flag=True, help="Print HLO text with the sharding of every value.")
 @click.option("--partitioned", "as_spmd", is_flag=True, help="Print the program that each device runs, as HLO text.")
-@click.option("--json", "as_json", is_flag=True, help="Print all values, causes and communication as JSON on stdout.")
+@takes_format
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help=_PICTURE)
 @takes_theme
 @click.option(
@@ -214,8 +240,9 @@ def shard(
     refuse_both("compare", "name", "as_hlo", "as_spmd")
     for option in ("compare", "name", "as_hlo", "as_spmd", "output"):
         refuse_both("top", option)
-    refuse_both("as_json", "as_hlo", "as_spmd")
-    for option in ("compare", "as_hlo", "as_spmd", "as_json"):
+    for option in ("as_json", "format"):
+        refuse_both(option, "as_hlo", "as_spmd")
+    for option in ("compare", "as_hlo", "as_spmd", "as_json", "format"):
         refuse_both("output", option)
     require("-o FILE", output, "theme")
     check_distinct(target_input(target), {"-o": output})
@@ -223,21 +250,21 @@ def shard(
         raise click.UsageError(f"{others[0]} is a second target; to compare it with {target}, use --compare")
     if compare:
         targets_to_compare = [target, *(complete_target(target, other) for other in others)]
-        say_comparison(targets_to_compare, how["strategy"], machine, how["as_json"])
+        say_comparison(targets_to_compare, how["strategy"], machine)
         return
     propagated = sharding.propagate(load_module(target), strategy=how["strategy"])
     if output is not None:
         write(draw(propagated, name, format_of(output), theme), output)
         return
     if name is not None:
-        say_explanation(propagated, name, how["as_json"])
+        say_explanation(target, propagated, name)
     elif how["as_hlo"]:
         say(propagated.module.to_hlo())
     else:
-        say_shardings(propagated, machine, how["as_spmd"], how["as_json"], how["top"])
+        say_shardings(target, propagated, machine, how["as_spmd"], how["top"])
 
 
-def say_explanation(propagated: Propagated, name: str, as_json: bool) -> None:
+def say_explanation(target: str, propagated: Propagated, name: str) -> None:
     """Print why a value has its sharding and what was inserted for it; or why a collective was inserted, and which
     shardings avoid it.
     """
@@ -247,26 +274,31 @@ def say_explanation(propagated: Propagated, name: str, as_json: bool) -> None:
     except XbuildError:
         subject = propagated  # a program that cannot be partitioned still has explanations
     explanation, advice = sharding.explain(subject, name), advice_for(subject, name)
-    if as_json:
-        say_json({**explanation.to_dict(), **({"advice": [item.to_dict() for item in advice]} if advice else {})})
-    else:
+    facts = {**explanation.to_dict(), **({"advice": [item.to_dict() for item in advice]} if advice else {})}
+    if not say_result(target, facts, (), part="explain"):
         say("\n".join([str(explanation), *(f"  {item}" for item in advice)]))
 
 
-def say_shardings(propagated: Propagated, machine: str, as_spmd: bool, as_json: bool, top: int | None = None) -> None:
-    """Print the table of shardings and the inserted collectives, as text or JSON, or the partitioned program."""
+def say_shardings(target: str, propagated: Propagated, machine: str, as_spmd: bool, top: int | None = None) -> None:
+    """Print the shardings and the inserted collectives, in the format of --format, or the partitioned program."""
     if as_spmd:
         say(sharding.partition(propagated).module.to_hlo())
         return
     partitioned: sharding.Partitioned | str
+    kind = ""
     try:
         partitioned = sharding.partition(propagated)
     except XbuildError as error:
-        partitioned = str(error).splitlines()[0]
-    if as_json:
-        refusal = {"refused": partitioned}
-        inserted = refusal if isinstance(partitioned, str) else describe_collectives(partitioned, machine, top)
-        say_json({**describe_shardings(propagated, top), "partitioned": inserted})
+        partitioned, kind = str(error).splitlines()[0], error.kind
+    if prints_document():
+        issues = [_conflict_issue(conflict) for conflict in propagated.conflicts[:top]]
+        inserted: dict[str, Any] = {"refused": partitioned}
+        if isinstance(partitioned, str):
+            issues.append(Issue(kind, "warning", f"not partitioned: {partitioned}"))
+        else:
+            inserted = describe_collectives(partitioned, machine, top)
+            issues += collective_issues(partitioned, machine, top)
+        say_result(target, {**describe_shardings(propagated, top), "partitioned": inserted}, issues)
         return
     if isinstance(partitioned, str):
         say_lines(
@@ -316,14 +348,13 @@ def complete_target(target: str, other: str) -> str:
     return f"{file}:{other}" if is_name else other
 
 
-def say_comparison(targets: list[str], strategy: Any, machine: str, as_json: bool) -> None:
+def say_comparison(targets: list[str], strategy: Any, machine: str) -> None:
     """Print what the shardings of several targets cost, side by side."""
     if len(targets) < 2:
         raise click.UsageError("--compare needs at least one other target: xbuild shard A --compare B C")
     rows = [costs_of_shardings(load_module(target), strategy, machine) for target in targets]
-    if as_json:
-        say_json([{"target": target, "machine": machine, **row} for target, row in zip(targets, rows, strict=True)])
-    else:
+    programs = [{"target": target, "machine": machine, **row} for target, row in zip(targets, rows, strict=True)]
+    if not say_document({"programs": programs}, (), part="compare"):
         say("\n".join(comparison_table([Path(name).name.rpartition(":")[2] for name in targets], rows, machine)))
 
 

@@ -196,7 +196,7 @@ def format_of(output: str | None) -> str:
         raise click.UsageError(f"{output!r}: expected a file name that ends in one of {endings}") from None
 
 
-def write(content: str | bytes, output: str | None, err: bool = False) -> None:
+def write(content: str | bytes, output: str | None) -> None:
     """Write the output of a command to a file, completely or not at all, and print its name; or print the output."""
     if output is None:
         say(content if isinstance(content, str) else content.decode(), nl=False)
@@ -206,7 +206,7 @@ def write(content: str | bytes, output: str | None, err: bool = False) -> None:
             file.write(content if isinstance(content, bytes) else content.encode())
     except OSError as error:
         raise click.UsageError(f"{output}: {error.strerror}") from None
-    say_written(output, err=err)
+    say_written(output)
 
 
 def write_folder(contents: Mapping[str, str], folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from attrs import field, frozen
 
 from .graph import Source
+from .identifiers import short_path
 
 Level: TypeAlias = Literal["error", "warning", "note"]
 """An error makes a command fail, a warning costs or surprises, and a note only informs."""
@@ -22,7 +23,7 @@ class RelatedPlace:
 
     def to_dict(self) -> dict[str, Any]:
         """The place as plain data, with file, line and function apart."""
-        return {"message": self.message, **_place(self.source)}
+        return {"message": self.message, **place_facts(self.source)}
 
 
 def related_places(places: Iterable[tuple[str, Source | None]], source: Source | None) -> tuple[RelatedPlace, ...]:
@@ -40,9 +41,10 @@ def related_places(places: Iterable[tuple[str, Source | None]], source: Source |
     return tuple(RelatedPlace(message, place) for place, message in first.items())
 
 
-def _place(source: Source | None) -> dict[str, Any]:
+def place_facts(source: Source | None) -> dict[str, Any]:
+    """File, line and function of a source as plain data."""
     return {
-        "file": source.file if source else None,
+        "file": short_path(source.file) if source else None,
         "line": source.line if source else None,
         "function": source.function if source else None,
     }
@@ -72,7 +74,7 @@ class Issue:
             "rule": self.rule,
             "level": self.level,
             "message": self.message,
-            **_place(self.source),
+            **place_facts(self.source),
             "instructions": list(self.instructions),
             "devices": list(self.devices),
             "fix": self.fix or None,

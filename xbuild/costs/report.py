@@ -18,10 +18,13 @@ from shape_inference import AnyShape, Shape, refuse
 from shape_inference.escaping import in_line
 
 from ..core.graph import Instruction, Module
+from ..core.issues import Issue, place_facts
+from ..core.op import OPS
 from ..core.report_text import MOST_ROWS
 from ..process.progress import over
 from ..properties.effects import name_in_report
 from ..properties.mesh import Mesh
+from ..properties.trip_counts import known_trips
 from .collectives import CollectiveCost
 from .memory import Memory, memory_of
 from .work import Work
@@ -85,7 +88,8 @@ class CostRow:
     def to_dict(self) -> dict[str, Any]:
         """Return the row as plain data."""
         facts = {name: getattr(self, name) for name in ("op", "computation", "scope", "program", "times", "is_known")}
-        return {"name": self.instruction.name, **facts, **_cost_fields(self), **_collective(self.collective)}
+        place = place_facts(self.instruction.source)
+        return {"name": self.instruction.name, **facts, **place, **_cost_fields(self), **_collective(self.collective)}
 
 
 COST_FIELDS = ("flops", "transcendentals", "bytes", "link_bytes", "steps")
@@ -224,6 +228,22 @@ class Cost:
     def collectives(self) -> tuple[CostRow, ...]:
         """The rows that send to or receive from other devices."""
         return tuple(row for row in self.rows if row.collective is not None)
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """A note for each loop with an unknown trip count, which counts as one trip."""
+        loops = (row.instruction for row in self.rows if OPS[row.instruction.opcode].properties.calls == "loop")
+        return tuple(
+            Issue(
+                rule="trip_count",
+                level="note",
+                message=f"the trip count of {name_in_report(loop)} is unknown: the loop counts as one trip",
+                source=loop.source,
+                instructions=(loop.name,),
+            )
+            for loop in dict.fromkeys(loops)
+            if known_trips(loop) is None
+        )
 
     def by(self, what: By) -> list[Sum]:
         """Return the sums of the rows by scope or op, or of collectives by axis, the largest first.

@@ -252,7 +252,9 @@ def _issue(verdict: Verdict, finding: Finding) -> Issue:
     return Issue(
         rule=finding.kind,
         level="error" if verdict.refused else "warning",
-        message=finding.message if verdict.refused else f"the program deadlocks under this condition: {finding.message}",
+        message=finding.message
+        if verdict.refused
+        else f"the program deadlocks under this condition: {finding.message}",
         source=source,
         instructions=tuple(i.name for i in finding.instructions),
         devices=finding.devices,
