@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from .explaining import Explanation as Explanation
     from .explaining import explain as explain
     from .files.jax_functions import from_jax as from_jax
+    from .linting import LintReport as LintReport
+    from .linting import lint as lint
     from .pages import write_page as write_page
     from .pictures import viz as viz
     from .stablehlo.reading.either import parse as parse

@@ -34,20 +34,30 @@ def recorded_line(source: RecordedSource) -> str:
     return linecache.getline(source.file, source.line).strip()
 
 
+def file_lines(file: str) -> tuple[str, ...]:
+    """The lines of a file whose code this process runs."""
+    return tuple(linecache.getlines(file))
+
+
 def _itself(instruction: Instruction) -> str:
     return "" if instruction.opcode == "constant" else text_of(instruction)
 
 
 def _under(root: Path, source: Source) -> str:
-    """A line of a file that, after links are resolved, lies below a root; empty for any other file."""
+    """A line of a file below a root."""
+    lines = lines_under(root, source)
+    return lines[source.line - 1].strip() if 0 < source.line <= len(lines) else ""
+
+
+def lines_under(root: Path, source: Source) -> tuple[str, ...]:
+    """The lines of the file of a source that, after links are resolved, lies below a root; none for any other file."""
     try:
         top = root.resolve(strict=True)
         place = (top / source.file).resolve(strict=True)
         inside = place.is_relative_to(top) and place.is_file() and place.stat().st_size <= LARGEST
-        lines = _lines(place) if inside else ()
+        return _lines(place) if inside else ()
     except (OSError, ValueError, RuntimeError):
-        return ""
-    return lines[source.line - 1].strip() if 0 < source.line <= len(lines) else ""
+        return ()
 
 
 @lru_cache(maxsize=64)

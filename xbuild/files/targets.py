@@ -94,6 +94,18 @@ def load(
     return _program(module, path, name, is_global)
 
 
+def load_with_global(target: str) -> tuple[Program, Program | None]:
+    """The program of FILE.py:NAME, and for several partitions that before XLA partitioned it; the file runs once.
+
+    TargetError where the target names none, UserError where its file raises.
+    """
+    path, _, name = target.rpartition(":")
+    module = _run(_existing(Path(path)))
+    program = _program(module, path, name, is_global=False)
+    is_partitioned = isinstance(program, Module) and program.num_partitions > 1
+    return program, _program(module, path, name, is_global=True) if is_partitioned else None
+
+
 def load_file(
     target: str,
     replicas: int | None = None,

@@ -11,11 +11,13 @@ Sections:
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from attrs import frozen
 
+from shape_inference import Shape, leaves, primitive_type
 from shape_inference.escaping import in_line
 
 from ..checking import Verdict, check
@@ -24,10 +26,10 @@ from ..core.report_text import MOST_ROWS, join_words, more_text
 from ..costs import Cost, CostRow, cost
 from ..costs.report import columns, short
 from ..files.programs import program_in
+from ..linting.rematerialization import find_rematerializations
 from ..properties.effects import base_of, wrapped_in
 from ..properties.mesh import Mesh
 from ..sharding.stated_shardings import mesh_of_shardings
-from .rematerialization import find_rematerializations
 
 Program: TypeAlias = Computation | Module | ModuleGroup
 
@@ -79,7 +81,18 @@ OPS = (
 _COMBINED = ("all_reduce", "all_gather", "reduce_scatter", "collective_permute", "collective_broadcast")
 
 Count: TypeAlias = int | range | Mapping[str, "int | range"]
-"""A number, a range of numbers such as `range(1, 3)`, or either for each mesh axis."""
+"""A number, a range of numbers such as `range(1, 3)` or `at_least(1)`, or either for each mesh axis."""
+
+
+def at_least(number: int) -> range:
+    """Return the range of this number and all larger ones, for the counts of `assert_collectives` and `assert_ops`.
+
+    >>> 7 in at_least(1), 0 in at_least(1)
+    (True, False)
+
+    Source: docs/testing.md.
+    """
+    return range(number, sys.maxsize)
 
 
 @frozen
@@ -87,14 +100,16 @@ class Collective:
     """An instruction that communicates: `bytes` of one execution on a device, in `arrays` arrays, executed `times`
     times.
 
-    `axes` are the mesh axes of its groups. If `axes` is empty, `where` says which devices take part. `scope` is the
-    author's name for the place (`op_name`), and `line` is the Python line.
+    `axes` are the mesh axes of its groups. If `axes` is empty, `where` says which devices take part. `dtypes` are the
+    names of the element types that it moves, such as "bf16". `scope` is the author's name for the place (`op_name`),
+    and `line` is the Python line.
     """
 
     op: str
     name: str
     axes: tuple[str, ...]
     where: str
+    dtypes: tuple[str, ...]
     arrays: int
     bytes: int
     times: int
@@ -127,10 +142,13 @@ class Collectives:
     def __len__(self) -> int:
         return len(self.items)
 
-    def only(self, op: str | None = None, axis: str | None = None, scope: str | None = None) -> Collectives:
-        """Return the collectives that match all given conditions: an op, a mesh axis among the axes, and a text in the
-        scope.
+    def only(
+        self, op: str | None = None, axis: str | None = None, scope: str | None = None, dtype: Any = None
+    ) -> Collectives:
+        """Return the collectives that match all given conditions: an op, a mesh axis among the axes, a text in the
+        scope, and an element type among those moved.
         """
+        name = None if dtype is None else primitive_type(dtype).name
         return Collectives(
             tuple(
                 each
@@ -138,6 +156,7 @@ class Collectives:
                 if (op is None or each.op == op)
                 and (axis is None or axis in each.axes)
                 and (scope is None or scope in each.scope)
+                and (name is None or name in each.dtypes)
             )
         )
 
@@ -158,11 +177,12 @@ class Collectives:
         if not self.items:
             yield "no collectives"
             return
-        heads = ("op", "along", "arrays", "bytes", "times", "instruction", "place")
+        heads = ("op", "along", "type", "arrays", "bytes", "times", "instruction", "place")
         rows = [
             (
                 each.op.replace("_", "-") + (" (async)" if each.is_async else ""),
                 each.where,
+                ", ".join(each.dtypes),
                 str(each.arrays),
                 short(each.bytes, "B"),
                 str(each.times),
@@ -216,6 +236,7 @@ def _collective(row: CostRow, is_started: bool) -> Collective:
         name=instruction.name,
         axes=tuple(names.split(", ")) if kind in ("axis", "axes") else (),
         where=row.axis,
+        dtypes=_moved_dtypes(instruction),
         arrays=_count_arrays(instruction),
         bytes=row.collective.payload,
         times=row.times,
@@ -223,6 +244,16 @@ def _collective(row: CostRow, is_started: bool) -> Collective:
         scope=row.scope,
         line=str(instruction.source or ""),
     )
+
+
+def _moved_dtypes(instruction: Instruction) -> tuple[str, ...]:
+    """The element types that it moves, each once: those of its operands, and of a recv those of its result."""
+    op, operands = base_of(instruction), instruction.operands
+    if op == "recv":
+        moved = [instruction.shape.elements[0]]  # type: ignore[union-attr]
+    else:
+        moved = [each.shape for each in (operands if op in _COMBINED or op == "all_to_all" else operands[:1])]
+    return tuple(dict.fromkeys(a.dtype.name for shape in moved for a in leaves(shape) if isinstance(a, Shape)))
 
 
 def _count_arrays(instruction: Instruction) -> int:
@@ -260,6 +291,7 @@ def assert_collectives(
     *args: Any,
     axis: str | None = None,
     scope: str | None = None,
+    dtype: Any = None,
     unit: Unit = "instructions",
     others: int | None = None,
     bytes_at_most: int | None = None,
@@ -269,10 +301,12 @@ def assert_collectives(
 ) -> Collectives:
     """Assert how many collectives a program has and how many bytes they move, and return the counted collectives.
 
-    `counts` gives a number for each op: `all_reduce=1, all_gather=0`, a range such as `range(1, 3)`, or numbers by mesh
-    axis such as `all_reduce={"data": 1, "model": 2}`. Ops that are not named are not counted; `others=0` asserts that
-    no collectives of other ops exist. `axis` counts only collectives along that mesh axis, and `scope` only those whose
-    `op_name` contains the text.
+    `counts` gives a number for each op: `all_reduce=1, all_gather=0`, a range such as `range(1, 3)` or `at_least(1)`,
+    or numbers by mesh axis such as `all_reduce={"data": 1, "model": 2}`. Ops that are not named are not counted;
+    `others=0` asserts that no collectives of other ops exist.
+
+    `axis` counts only collectives along that mesh axis, `scope` only those whose `op_name` contains the text, and
+    `dtype` only those that move that element type: an HLO name such as "bf16", or a dtype of NumPy or JAX.
 
     `unit` is the unit of the counts. With "instructions", a start and its done count once. With "arrays", a combined
     all-reduce of three arrays counts three times, as before it was combined. With "executions", a collective in a loop
@@ -280,7 +314,8 @@ def assert_collectives(
     combining do not change.
 
     `target` and `args` are those of `collectives`, and `kwargs` are keyword arguments of a function.
-    Raises ContractError if a number differs, TypeError for an unknown op or unit, and the errors of `collectives`.
+    Raises ContractError if a number differs, TypeError for an unknown op, unit or element type, and the errors of
+    `collectives`.
 
     >>> import xbuild as xb
     >>> total = xb.Module("total", xb.computation(xb.f32[8])(xb.cross_replica_sum), num_replicas=2)
@@ -289,8 +324,8 @@ def assert_collectives(
     >>> xb.testing.assert_collectives(total, all_reduce=0)
     Traceback (most recent call last):
     xbuild.testing.contracts.ContractError: expected 0 all-reduce instructions, got 1
-      op          along   arrays  bytes  times  instruction  place
-      all-reduce  axis a  1       32 B   1      all-reduce...
+      op          along   type  arrays  bytes  times  instruction...
+      all-reduce  axis a  f32   1       32 B   1      all-reduce...
 
     Source: StableHLO, Specification, Distribution; XLA, all-reduce-combiner and async collective creation.
     """
@@ -300,27 +335,47 @@ def assert_collectives(
         raise TypeError(f"assert_collectives: {unknown[0]!r} is not a collective; expected one of {', '.join(OPS)}")
     if unit not in get_args(Unit):
         raise TypeError(f"assert_collectives: unit={unit!r}; expected one of {', '.join(get_args(Unit))}")
-    found = collectives_of(program_of(target, args, kwargs or {}), mesh).only(axis=axis, scope=scope)
-    faults = [fault for op, count in counts.items() for fault in _count_faults(found.only(op), op, count, unit)]
+    every = collectives_of(program_of(target, args, kwargs or {}), mesh)
+    found = every.only(axis=axis, scope=scope, dtype=dtype)
+    such = "".join(
+        [f" along axis {axis}" * (axis is not None), f" in scope {scope!r}" * (scope is not None)]
+        + ([] if dtype is None else [f" of element type {primitive_type(dtype).name}"])
+    )
+    faults = [fault for op, count in counts.items() for fault in _faults(found.only(op), op, count, unit, such)]
     rest = Collectives(tuple(each for each in found if each.op not in counts))
     if others is not None and rest.count(unit=unit) != others:
-        faults.append(f"expected {others} {unit} of other collectives, got {rest.count(unit=unit)}")
+        faults.append(f"expected {others} {unit} of other collectives{such}, got {rest.count(unit=unit)}")
     if bytes_at_most is not None and found.bytes > bytes_at_most:
-        faults.append(f"expected at most {bytes_at_most:,} bytes in collectives, got {found.bytes:,}")
+        faults.append(f"expected at most {bytes_at_most:,} bytes in collectives{such}, got {found.bytes:,}")
     if faults:
-        raise ContractError("\n".join([join_words(faults), *found.table()]))
+        raise ContractError("\n".join([join_words(faults), *every.table()]))
     return found
 
 
-def _count_faults(found: Collectives, op: str, count: Count, unit: Unit) -> Iterator[str]:
+def _faults(found: Collectives, op: str, count: Count, unit: Unit, such: str) -> Iterator[str]:
     """What is wrong with the number of collectives of one op, for each axis if numbers are given by axis."""
     wanted = count if isinstance(count, Mapping) else {None: count}
     for axis, number in wanted.items():
         actual = found.only(axis=axis).count(unit=unit)
-        if actual not in number if isinstance(number, range) else actual != number:
-            expected = f"{number.start} to {number[-1]}" if isinstance(number, range) else str(number)
-            noun = f"{op.replace('_', '-')} {unit if expected != '1' else unit[:-1]}"
-            yield f"expected {expected} {noun}{f' along axis {axis}' if axis else ''}, got {actual}"
+        along = f" along axis {axis}" if axis else ""
+        yield from count_faults(number, actual, f"{op.replace('_', '-')} {unit}", along + such)
+
+
+def count_faults(number: int | range, actual: int, plural: str, such: str) -> Iterator[str]:
+    """The sentence about a number that is not as expected; none if it is."""
+    wanted = number if isinstance(number, range) else range(number, number + 1)
+    if not wanted:
+        raise TypeError(f"the numbers of {plural} must not be empty, got {number!r}")
+    if actual in wanted:
+        return
+    is_one = len(wanted) == 1 and wanted[0] == 1
+    if len(wanted) == 1:
+        expected = str(wanted[0])
+    elif wanted.stop == sys.maxsize:
+        expected = f"at least {wanted.start}"
+    else:
+        expected = f"{wanted.start} to {wanted[-1]}"
+    yield f"expected {expected} {plural[:-1] if is_one else plural}{such}, got {actual}"
 
 
 def assert_memory(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:

@@ -60,7 +60,7 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 from xbuild.files.programs import program_in
-from xbuild.testing.rematerialization import find_rematerializations
+from xbuild.linting.rematerialization import find_rematerializations
 
 mesh = Mesh(np.array(jax.devices()).reshape(2, 2, 2), ("a", "b", "c"))
 specs = [P(("a", "b"), "c"), P(None, ("b", "a")), P("b"), P(("b", "a", "c")), P(None, ("a", "b", "c")), P("a", "b")]

@@ -1,0 +1,107 @@
+"""Comments `# xbuild: allow RULE` in the user's source: which issues they allow, and which are no longer needed.
+
+A file is read only if this process runs its code, or if it lies below a folder that the user names; see `Readable`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from ..core.graph import MetadataSource, RecordedSource, Source
+from ..core.issues import Issue
+from ..core.source_lines import file_lines, lines_under
+from .rules import RULES
+
+UNNEEDED = "unneeded_allow"
+"""The rule of a comment that allows nothing."""
+
+_ALLOW = re.compile(r"#\s*xbuild:\s*allow\s+([\w, ]+)")
+
+
+@frozen
+class Allow:
+    """A comment that allows a rule on one line of a file."""
+
+    file: str
+    line: int
+    rule: str
+
+
+@define(eq=False)
+class Readable:
+    """Which files may be read for comments.
+
+    Files whose code this process has recorded are. A file that metadata names is read only if the user passed a
+    program of this process (`is_own`) and the process has imported the file, or if the file is below `root`.
+    """
+
+    is_own: bool = False
+    root: Path | None = None
+    _lines: dict[tuple[type, str], tuple[str, ...]] = field(factory=dict, init=False)
+
+    def lines(self, source: Source) -> tuple[str, ...]:
+        """The lines of the file of a source; none if it may not be read."""
+        key = (type(source), source.file)
+        if key not in self._lines:
+            self._lines[key] = self._read(source)
+        return self._lines[key]
+
+    def _read(self, source: Source) -> tuple[str, ...]:
+        if isinstance(source, RecordedSource):
+            return file_lines(source.file)
+        if not isinstance(source, MetadataSource):
+            return ()
+        if self.is_own and source.file in self._imported:
+            return file_lines(source.file)
+        return () if self.root is None else lines_under(self.root, source)
+
+    @cached_property
+    def _imported(self) -> frozenset[str]:
+        """The files of the modules of this process."""
+        files = (getattr(module, "__file__", None) for module in [*sys.modules.values()])
+        return frozenset(str(file) for file in files if file)
+
+
+def allows_on(source: Source, readable: Readable) -> Iterator[Allow]:
+    """The comments on a line."""
+    lines = readable.lines(source)
+    match = _ALLOW.search(lines[source.line - 1]) if 0 < source.line <= len(lines) else None
+    for name in match[1].replace(",", " ").split() if match else ():
+        yield Allow(source.file, source.line, name.replace("-", "_"))
+
+
+def apply_comments(issues: Iterable[Issue], sources: Iterable[Source], readable: Readable) -> tuple[list[Issue], int]:
+    """The issues that no comment allows, with one for each comment that allows none; and the number that is allowed.
+
+    `sources` are the lines of the program's instructions: only comments on these are known to be about the program.
+    """
+    left, used, allowed = [], set[Allow](), 0
+    for each in issues:
+        found = [] if each.source is None else [*allows_on(each.source, readable)]
+        matching = [allow for allow in found if allow.rule == each.rule]
+        used.update(matching)
+        allowed += bool(matching)
+        if not matching:
+            left.append(each)
+    seen: set[Allow] = set()
+    for source in sources:
+        for allow in allows_on(source, readable):
+            if allow not in used and allow not in seen:
+                seen.add(allow)
+                left.append(_unneeded(allow, source))
+    return left, allowed
+
+
+def _unneeded(allow: Allow, source: Source) -> Issue:
+    reason = (
+        f"`# xbuild: allow {allow.rule}` allows nothing: the rule reports nothing on this line"
+        if allow.rule in RULES
+        else f"`# xbuild: allow {allow.rule}` names no rule; the rules are {', '.join(RULES)}"
+    )
+    return Issue(UNNEEDED, "note", reason, source, fix="remove the comment", facts={"bytes": 0, "seconds": 0.0})

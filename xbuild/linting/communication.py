@@ -1,0 +1,341 @@
+"""Rules of collectives: permutations that leave zeros, sums of equal values, missing sums, collectives in loops.
+
+Sections:
+
+    permutation_zeros
+    reduced_twice and not_reduced
+    hoistable_collective
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from attrs import frozen
+
+from shape_inference import Shape
+from shape_inference.escaping import in_line
+
+from ..checking.dataflow.promises import tiles_of
+from ..checking.model.program import devices_text
+from ..core.graph import Computation, Instruction
+from ..core.issues import Issue
+from ..costs.report import short
+from ..properties.device_groups import Groups
+from ..properties.effects import (
+    base_of,
+    has_effect,
+    is_in_place,
+    jax_primitive,
+    op_and_name,
+)
+from ..properties.patterns import pairwise_reducers
+from ..properties.trip_counts import is_invariant, known_trips, path_of
+from .facts import ProgramFacts, size_of
+from .flow import IDS, MOVES
+from .rules import issue, rule
+
+# ----------------------------------------------------------------------------
+# permutation_zeros
+
+_PERMUTES = ("ppermute", "pshuffle", "collective_permute", "psend", "precv")
+
+
+@rule("A permutation has no source for some devices, which receive zeros instead of data.", "none")
+def permutation_zeros(facts: ProgramFacts) -> Iterator[Issue]:
+    for row in facts.rows:
+        permute = row.instruction
+        if base_of(permute) != "collective_permute" or is_in_place(permute) or not _is_written_by_user(permute):
+            continue
+        targets = {target for _, target in facts.groups(permute)}
+        zeros = tuple(device for device in range(facts.num_devices) if device not in targets)
+        if not zeros or _is_masked(facts, permute):
+            continue
+        all_devices = len(zeros) == facts.num_devices
+        yield issue(
+            facts,
+            "permutation_zeros",
+            f"{op_and_name(permute)} sends nothing to {'any device' if all_devices else devices_text(zeros)}, so "
+            f"{'every device' if all_devices else 'each of these'} receives zeros",
+            "add the missing pairs (a ring has (n-1, 0) too), or select other data where no device sends: "
+            "jnp.where(axis_index(axis) == 0, own, received)",
+            permute,
+            bytes=size_of(permute.operands[0]) * row.times,
+            seconds=facts.seconds_once(permute) * row.times,
+            devices=zeros,
+        )
+
+
+def _is_written_by_user(permute: Instruction) -> bool:
+    """Whether no metadata says that the partitioner inserted a permutation for another op."""
+    has_name = bool((permute.annotations.get("metadata") or {}).get("op_name"))
+    return not has_name or jax_primitive(permute) in _PERMUTES
+
+
+def _is_masked(facts: ProgramFacts, permute: Instruction) -> bool:
+    """Whether every use selects by the device, or multiplies by something that depends on it."""
+
+    def is_own_mask(value: Instruction) -> bool:
+        return facts.flow.depends_on([value], lambda each: each.opcode in IDS)
+
+    users = [
+        user
+        for user in facts.flow.reached(permute, lambda each: each.opcode in MOVES or each.opcode.endswith("_done"))
+        if user.opcode not in MOVES and not user.opcode.endswith("_done")
+    ]
+    return bool(users) and all(
+        (user.opcode == "select" and is_own_mask(user.operands[0]))
+        or (user.opcode in ("multiply", "and") and any(map(is_own_mask, user.operands)))
+        for user in users
+    )
+
+
+# ----------------------------------------------------------------------------
+# reduced_twice and not_reduced
+
+_SUMS = ("all_reduce", "reduce_scatter")
+
+
+@rule(
+    "An all-reduce sums values that its devices already hold equal, so the sum is only a multiple of the value.", "none"
+)
+def reduced_twice(facts: ProgramFacts) -> Iterator[Issue]:
+    for row in facts.rows:
+        reduce = row.instruction
+        if base_of(reduce) not in _SUMS or not row.collective or row.collective.group_size < 2:
+            continue
+        reducers = pairwise_reducers(reduce.attributes.to_apply) or ()
+        groups = facts.groups(reduce)
+        for number, operand in enumerate(reduce.operands):
+            opcode = reducers[number] if number < len(reducers) else reducers[0] if len(reducers) == 1 else ""
+            if opcode not in ("add", "maximum", "minimum", "and", "or"):
+                continue
+            if not _is_equal_within(facts, operand, groups) or not _comes_from_data(facts, operand):
+                continue
+            count = row.collective.group_size
+            result = f"the sum is {count} times the value" if opcode == "add" else "the result is the value itself"
+            before = _reduced_before(facts, operand)
+            reason = f": {op_and_name(before)} has made them equal" if before is not None else ""
+            yield issue(
+                facts,
+                "reduced_twice",
+                f"{op_and_name(reduce)} combines equal values of {in_line(operand.name)} from "
+                f"{row.collective.axes or 'the devices of each group'}{reason}; {result}",
+                "remove one of the two reductions; if the values are already means, use the value as it is",
+                reduce,
+                *([before] if before is not None else []),
+                bytes=size_of(operand) * row.times,
+                seconds=facts.seconds_once(reduce) * row.times,
+                factor=count if opcode == "add" else 1,
+            )
+
+
+def _is_equal_within(facts: ProgramFacts, value: Instruction, groups: Groups) -> bool:
+    """Whether the devices of each group hold equal values."""
+    found = facts.equal_groups(value)
+    if found is None:
+        return False
+    number = {device: n for n, group in enumerate(found) for device in group}
+    return all(len({number.get(device, -1 - device) for device in group}) == 1 for group in groups)
+
+
+def _comes_from_data(facts: ProgramFacts, value: Instruction) -> bool:
+    """Whether a value depends on more than constants; psum(1) counts devices."""
+    return facts.flow.depends_on([value], lambda each: each.opcode in ("parameter", "infeed", "custom_call", "rng"))
+
+
+def _reduced_before(facts: ProgramFacts, value: Instruction) -> Instruction | None:
+    """The nearest collective behind a value."""
+    return next((each for each in facts.flow.sources([value]) if base_of(each) in _MIXING), None)
+
+
+_MIXING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_broadcast")
+
+
+@rule(
+    "A result that all devices of an axis must hold equal is computed from their own data, without a reduction.", "none"
+)
+def not_reduced(facts: ProgramFacts) -> Iterator[Issue]:
+    if facts.num_devices < 2:
+        return
+    required = {**dict(_stated_results(facts)), **dict(_state_results(facts))}
+    for place, (groups, what, instruction) in sorted(required.items()):
+        value = facts.flow.origin(facts.results[place], lambda each: each.opcode in _SAME)
+        apart = [group for group in groups if not _is_equal_within(facts, value, (group,))]
+        if not apart or _meets(facts, value, apart[0]):
+            continue
+        if not _comes_from_data(facts, value):
+            continue
+        data = _own_data(facts, value, apart[0])
+        if data is None:
+            continue
+        yield issue(
+            facts,
+            "not_reduced",
+            f"{in_line(value.name)} {what}, but it is computed from {facts.name_of_parameter(data)}, which "
+            f"differs between {devices_text(apart[0])}, and no collective between them combines it",
+            "reduce it over the missing axis, as the other gradients: jax.lax.pmean(gradient, axis)",
+            value,
+            instruction,
+            bytes=size_of(value),
+            devices=apart[0],
+        )
+
+
+_SAME = frozenset({"get_tuple_element", "copy", "bitcast", "reshape"})
+"""Ops through which a result is followed to the instruction that computes it."""
+
+Required = tuple[int, tuple[Groups, str, Instruction]]
+
+
+def _state_results(facts: ProgramFacts) -> Iterator[Required]:
+    """The results that replace state, with the groups of devices that hold this state equal at first."""
+    has_reduction = any(base_of(row.instruction) in _SUMS for row in facts.rows)
+    for pair in facts.state if has_reduction else ():
+        groups = facts.equal_groups(pair.parameter)
+        several = tuple(group for group in groups or () if len(group) > 1)
+        if several:
+            name = facts.name_of_parameter(pair.parameter)
+            yield pair.number, (several, f"replaces {name}, which these devices hold equal", pair.parameter)
+
+
+def _stated_results(facts: ProgramFacts) -> Iterator[Required]:
+    """The results whose sharding states that several devices hold the same tile."""
+    several = facts.stated_results
+    count = facts.module.num_partitions
+    for place, each in enumerate(several):
+        tiles: dict[int, list[int]] = {}
+        for device, tile in enumerate(tiles_of(each, count)):
+            tiles.setdefault(tile, []).append(device)
+        groups = tuple(tuple(group) for group in tiles.values() if len(group) > 1)
+        if groups:
+            yield place, (groups, "is stated as equal on these devices", facts.results[place])
+
+
+def _meets(facts: ProgramFacts, value: Instruction, group: Sequence[int]) -> bool:
+    """Whether a collective between devices of the group is behind a value, so that the analysis may only be weak."""
+    wanted = set(group)
+
+    def joins(each: Instruction) -> bool:
+        return base_of(each) in (*_MIXING, "collective_permute") and any(
+            len(wanted.intersection(one)) > 1 for one in facts.groups(each)
+        )
+
+    return facts.flow.depends_on([value], joins)
+
+
+def _own_data(facts: ProgramFacts, value: Instruction, group: Sequence[int]) -> Instruction | None:
+    """The nearest parameter behind a value that differs between the devices of the group, if only sums are behind."""
+    entry = facts.module.entry
+    for each in facts.flow.sources([value]):
+        is_parameter = each.opcode == "parameter" and facts.flow.home[each] is entry
+        if is_parameter and not _is_equal_within(facts, each, (tuple(group),)):
+            return each
+    return None
+
+
+# ----------------------------------------------------------------------------
+# hoistable_collective
+
+
+@frozen
+class _Hoistable:
+    """A collective of a loop, why it can leave the loop, and how."""
+
+    collective: Instruction
+    reason: str
+    fix: str
+
+
+@rule("A collective inside a loop can run once, before or after the loop.")
+def hoistable_collective(facts: ProgramFacts) -> Iterator[Issue]:
+    for row in facts.rows:
+        loop = row.instruction
+        if loop.opcode != "while":
+            continue
+        trips = known_trips(loop)
+        if trips is not None and trips < 2:
+            continue
+        for found in (*_invariant(loop), *_accumulated(facts, loop)):
+            own = facts.row(found.collective)
+            if own is None or own.collective is None or own.collective.group_size < 2:
+                continue
+            runs = own.times if trips is not None else 2
+            saved = runs - row.times if trips is not None else 1
+            trips_text = f"{trips:,} trips" if trips is not None else "an unknown number of trips"
+            yield issue(
+                facts,
+                "hoistable_collective",
+                f"{op_and_name(found.collective)} runs in each of {trips_text} of {op_and_name(loop)}, and "
+                f"{found.reason}",
+                found.fix,
+                found.collective,
+                loop,
+                bytes=own.collective.link_bytes * saved,
+                seconds=facts.seconds_once(found.collective) * saved,
+            )
+
+
+def _invariant(loop: Instruction) -> Iterator[_Hoistable]:
+    """The collectives of a body whose operands no trip changes."""
+    body: Computation = loop.attributes.body
+    fixed: set[Instruction] = set()
+    for each in body.instructions:
+        path = path_of(each) if each.opcode == "get_tuple_element" else None
+        is_collective = base_of(each) in _MIXING or base_of(each) == "collective_permute"
+        if each.opcode == "parameter":
+            continue
+        if path is not None:
+            is_fixed = is_invariant(body, path[1])
+        else:
+            is_fixed = (is_collective or not has_effect(each)) and all(o in fixed for o in each.operands)
+            is_fixed = is_fixed and not each.opcode.startswith(("rng", "infeed", "recv"))
+        if is_fixed:
+            fixed.add(each)
+        if is_fixed and is_collective:
+            memory = short(size_of(each), "B")
+            yield _Hoistable(
+                each,
+                "no trip changes its operands",
+                f"move it before the loop and pass its result to the body, which keeps {memory} for the whole loop",
+            )
+
+
+def _accumulated(facts: ProgramFacts, loop: Instruction) -> Iterator[_Hoistable]:
+    """The sums over devices of a body that are only added to an element of the state."""
+    body: Computation = loop.attributes.body
+    root = body.root
+    if root.opcode != "tuple":
+        return
+    for number, after in enumerate(root.operands):
+        added = facts.flow.origin(after, lambda each: each.opcode == "copy")
+        if added.opcode != "add" or not isinstance(added.shape, Shape):
+            continue
+        for carry, term in (added.operands, added.operands[::-1]):
+            start = facts.flow.origin(carry, lambda each: each.opcode == "copy")
+            reduce = facts.flow.origin(term, lambda each: each.opcode in MOVES or each.opcode.endswith("_done"))
+            if (
+                path_of(start) != (0, (number,))
+                or base_of(reduce) != "all_reduce"
+                or facts.flow.home[reduce] is not body
+            ):
+                continue
+            reducers = pairwise_reducers(reduce.attributes.to_apply) or ()
+            element = next((e for e in body.instructions if path_of(e) == (0, (number,))), None)
+            if set(reducers) != {"add"} or element is None or not _is_used_only_by(facts, element, added):
+                continue
+            if not _is_used_only_by(facts, reduce, added):
+                continue
+            yield _Hoistable(
+                reduce,
+                f"its result is only added to element {number} of the loop's state",
+                "add the operands of each device in the loop, and reduce the sum once after the loop",
+            )
+            break
+
+
+def _is_used_only_by(facts: ProgramFacts, value: Instruction, user: Instruction) -> bool:
+    """Whether all uses of a value, through moves, are one instruction."""
+    passed = facts.flow.reached(value, lambda each: each.opcode in MOVES or each.opcode.endswith("_done"))
+    users = [each for each in passed if each.opcode not in MOVES and not each.opcode.endswith("_done")]
+    return users == [user]

@@ -1,0 +1,230 @@
+"""Rules of shardings: arrays made whole only to be split again, gathers and copies of state that a sharding avoids.
+
+Sections:
+
+    full_rematerialization
+    replicated_state
+    avoidable_gather
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from shape_inference import Shape
+from shape_inference.escaping import in_line
+
+from ..core.graph import Instruction, Source, TextSource
+from ..core.issues import Issue
+from ..core.report_text import join_words
+from ..costs.report import shape_text, short
+from ..properties.effects import base_of, op_and_name
+from ..sharding.partition import Advice, Partitioned, advise, partition
+from ..sharding.partition.reasons import Communication, Reason, describe
+from ..sharding.stated_shardings import annotated
+from .facts import ProgramFacts, StatePair, size_of
+from .flow import ELEMENTWISE, MOVES
+from .rematerialization import Rematerialization, Rematerializations
+from .rules import issue, rule
+
+# ----------------------------------------------------------------------------
+# full_rematerialization
+
+
+@rule("All devices gather an array only to split it again in another way, as XLA warns of at compile time.")
+def full_rematerialization(facts: ProgramFacts) -> Iterator[Issue]:
+    for found in Rematerializations(facts.flow).all():
+        row = facts.row(found.gather)
+        times = facts.times(found.gather)
+        size = row.collective.group_size if row is not None and row.collective is not None else facts.num_devices
+        lines = [facts.source(each) for each in (found.gather, *found.slices)]
+        fix = (
+            f"{_split_text(found)}: state one sharding for both sides of this line, or put "
+            "jax.lax.with_sharding_constraint between them with a sharding that differs from each along one axis"
+        )
+        yield issue(
+            facts,
+            "full_rematerialization",
+            f"{op_and_name(found.gather)} makes {shape_text(found.gather.shape)} whole on each of {size} devices, and "
+            f"{join_words([in_line(each.name) for each in found.slices[:3]])} splits it again",
+            fix,
+            found.gather,
+            *found.slices,
+            bytes=found.bytes * times,
+            seconds=facts.seconds_once(found.gather) * times,
+            line=next((each for each, line in zip((found.gather, *found.slices), lines, strict=True) if line), None),
+        )
+
+
+def _split_text(found: Rematerialization) -> str:
+    """How the array was split before, and how it is split afterwards."""
+    before = getattr(found.gather.attributes, "all_gather_dimension", None)
+    cut = found.slices[0]
+    dims, sizes = _dims(cut.operands[0]), _dims(cut)
+    after = [number for number, (whole, part) in enumerate(zip(dims, sizes, strict=False)) if whole != part]
+    was = f"the array was split along dimension {before}" if before is not None else "the array was split"
+    return f"{was}, and is then split along dimension {join_words(map(str, after))}" if after else was
+
+
+def _dims(instruction: Instruction) -> tuple[int, ...]:
+    return instruction.shape.dims if isinstance(instruction.shape, Shape) else ()
+
+
+# ----------------------------------------------------------------------------
+# replicated_state
+
+_WEIGHS = ("dot", "convolution", "ragged_dot", "gather")
+
+
+@rule(
+    "Optimizer state is equal on all devices of an axis along which gradients are summed, and could be split.", "memory"
+)
+def replicated_state(facts: ProgramFacts) -> Iterator[Issue]:
+    state = [pair for pair in facts.state if isinstance(pair.parameter.shape, Shape) and pair.parameter.shape.rank]
+    weights = {_shape(pair) for pair in state if _feeds_products(facts, pair.parameter)}
+    found: dict[tuple[str, int], list[StatePair]] = defaultdict(list)
+    axes = _summed_axes(facts)
+    for pair in state:
+        if _shape(pair) not in weights or _feeds_products(facts, pair.parameter):
+            continue
+        dims = _dims(pair.parameter)
+        for axis in axes:
+            if any(dim % axis.size == 0 for dim in dims) and _is_equal_along(facts, pair.parameter, axis):
+                found[axis.name, axis.size].append(pair)
+                break
+    for (name, size), pairs in found.items():
+        held = sum(size_of(pair.parameter) for pair in pairs)
+        saved = held - held // size
+        names = [facts.name_of_parameter(pair.parameter) for pair in pairs[:3]]
+        more = [f"{len(pairs) - 3} more"] * (len(pairs) > 3)
+        yield issue(
+            facts,
+            "replicated_state",
+            f"{join_words([*names, *more])} {'are' if len(pairs) > 1 else 'is'} optimizer state of {short(held, 'B')} "
+            f"that each of {size} devices along {name} holds equal and updates alike",
+            f"split this state along {name} (ZeRO), which frees {short(saved, 'B')} on each device: give it a sharding "
+            "that names the axis, reduce-scatter the gradients and gather the new weights",
+            pairs[0].parameter,
+            *(pair.parameter for pair in pairs[1:]),
+            bytes=saved,
+            seconds=2 * saved / facts.machine.memory_bandwidth,
+            line=pairs[0].value,
+        )
+
+
+@frozen
+class _SummedAxis:
+    """An axis along which the program sums, with one of its groups of devices for each place on the other axes."""
+
+    name: str
+    size: int
+    groups: tuple[tuple[int, ...], ...]
+
+
+def _summed_axes(facts: ProgramFacts) -> list[_SummedAxis]:
+    """The axes of the reductions of arrays in a program, the most bytes first."""
+    sums: dict[str, int] = defaultdict(int)
+    axes: dict[str, _SummedAxis] = {}
+    for row in facts.rows:
+        is_sum = base_of(row.instruction) in ("all_reduce", "reduce_scatter")
+        if is_sum and row.collective is not None and row.collective.group_size > 1:
+            name = row.collective.axes or "the devices of each group"
+            sums[name] += row.collective.payload * row.times
+            axes[name] = _SummedAxis(name, row.collective.group_size, facts.groups(row.instruction))
+    return [axes[name] for name in sorted(axes, key=lambda name: -sums[name])]
+
+
+def _is_equal_along(facts: ProgramFacts, value: Instruction, axis: _SummedAxis) -> bool:
+    found = facts.equal_groups(value) or ()
+    number = {device: n for n, group in enumerate(found) for device in group}
+    return all(len({number.get(device, -1 - device) for device in group}) == 1 for group in axis.groups)
+
+
+def _shape(pair: StatePair) -> tuple[int, ...]:
+    return _dims(pair.parameter)
+
+
+def _feeds_products(facts: ProgramFacts, parameter: Instruction) -> bool:
+    """Whether products use a parameter, so that it is a weight and not only state of the optimizer."""
+    passed = MOVES | ELEMENTWISE | {"tuple"}
+    reached = facts.flow.reached(parameter, lambda each: each.opcode in passed)
+    return any(each.opcode in _WEIGHS or each.opcode in ("while", "conditional", "custom_call") for each in reached)
+
+
+# ----------------------------------------------------------------------------
+# avoidable_gather
+
+MOST_TRIED = 5
+"""The collectives of a program for which other shardings are tried, the slowest first."""
+
+MOST_PARTITIONED = 3_000
+"""The instructions of the largest program that is partitioned once for each sharding that is tried."""
+
+
+@rule("The partitioner gathers or moves an array that stays where it is if one value states a different sharding.")
+def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
+    partitioned = facts.partitioned
+    if partitioned is None or len(facts.flow.home) > MOST_PARTITIONED:
+        return
+    state = {pair.parameter.name for pair in facts.state}
+    moves = [each for each in partitioned.costs(facts.machine) if each.communication.opcode in _MOVING]
+    for each in sorted(moves, key=lambda cost: -cost.total_seconds)[:MOST_TRIED]:
+        if each.total_seconds < facts.least_seconds:
+            break
+        communication = each.communication
+        tried = (
+            _gain(facts, partitioned, one) for one in advise(partitioned, communication.name) if one.value not in state
+        )
+        gains = [gain for gain in tried if gain.seconds > facts.least_seconds and gain.is_lighter]
+        if not gains:
+            continue
+        best = max(gains, key=lambda gain: gain.seconds)
+        advice = best.advice
+        bytes_saved = advice.bytes_before - advice.bytes
+        yield Issue(
+            "avoidable_gather",
+            "warning",
+            f"{communication.opcode.replace('_', '-')} {in_line(communication.name)} moves "
+            f"{in_line(communication.value)}: {communication.reason}",
+            _line_of(communication),
+            (communication.name, communication.value, advice.value),
+            fix=f"state {in_line(advice.value)} as {describe(advice.sharding)}: a device then sends "
+            f"{short(advice.bytes, 'B')} in total instead of {short(advice.bytes_before, 'B')}, and holds "
+            f"{short(advice.held, 'B')} of it instead of {short(advice.held_before, 'B')}",
+            facts={"bytes": bytes_saved, "seconds": best.seconds},
+        )
+
+
+_MOVING = ("all_gather", "all_to_all", "collective_permute")
+
+
+def _line_of(communication: Communication) -> Source | None:
+    """The user's line of the value that is moved; for one without metadata, that of the op that takes it."""
+    own, why = communication.source, communication.why
+    if type(own) is TextSource and isinstance(why, Reason) and why.user.source is not None:
+        return why.user.source
+    return own
+
+
+@frozen
+class _Gain:
+    """The seconds that a program saves with a sharding, collectives and replicated work included."""
+
+    advice: Advice
+    seconds: float
+
+    @property
+    def is_lighter(self) -> bool:
+        """Whether at least as many bytes are no longer sent as a device holds in addition."""
+        advice = self.advice
+        return advice.bytes_before - advice.bytes >= advice.held - advice.held_before
+
+
+def _gain(facts: ProgramFacts, partitioned: Partitioned, advice: Advice) -> _Gain:
+    propagated = partitioned.propagated
+    assert propagated is not None
+    other = partition(annotated(propagated.given, {advice.value: advice.sharding}), mesh=partitioned.mesh)
+    return _Gain(advice, facts.total_seconds - facts.of_partition(other).total_seconds)

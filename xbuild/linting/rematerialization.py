@@ -1,0 +1,94 @@
+"""Arrays that all devices gather only to split them again, as XLA's partitioner does where it cannot reshard directly.
+
+`find_rematerializations` follows each gathered array through the ops that only move or convert its elements, into
+calls and fusions too. It is rematerialized if every use ends in a slice whose start depends on the device.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from attrs import define, frozen
+
+from shape_inference import leaves
+from shape_inference.escaping import in_line
+
+from ..core.graph import Computation, Instruction, Module, ModuleGroup
+from ..costs.report import short
+from ..costs.work import leaf_bytes
+from ..properties.effects import START_OF, base_of
+from .flow import IDS, MOVES, Flow
+
+
+@frozen
+class Rematerialization:
+    """An array that `gather` makes whole on each device, and the slices that split it again; `bytes` are its own."""
+
+    gather: Instruction
+    slices: tuple[Instruction, ...]
+    bytes: int
+
+    @property
+    def scope(self) -> str:
+        """The author's name for the place of the gather."""
+        return str(self.gather.annotations.get("metadata", {}).get("op_name", ""))
+
+    def __str__(self) -> str:
+        place = self.gather.source or self.scope
+        names = ", ".join(in_line(each.name) for each in self.slices[:3])
+        more = f" and {len(self.slices) - 3} more" if len(self.slices) > 3 else ""
+        return f"{in_line(self.gather.name)}: {short(self.bytes, 'B')} on each device, then {names}{more}" + (
+            f"  {in_line(str(place))}" if place else ""
+        )
+
+
+def find_rematerializations(program: Computation | Module | ModuleGroup) -> list[Rematerialization]:
+    """The gathers of a program whose array is only split again, in the order of its computations."""
+    if isinstance(program, ModuleGroup):
+        return [each for module in dict.fromkeys(program.modules.values()) for each in find_rematerializations(module)]
+    entry = program.entry if isinstance(program, Module) else program
+    return [*Rematerializations(Flow(entry.reachable())).all()]
+
+
+def _gathers(instruction: Instruction) -> bool:
+    return base_of(instruction) == "all_gather"
+
+
+@define(eq=False)
+class Rematerializations:
+    """The rematerialized arrays of a program."""
+
+    flow: Flow
+
+    def all(self) -> Iterator[Rematerialization]:
+        """The record of each gather that has one, in the order of the computations."""
+        found = (self._of_gather(each) for each in self.flow.home if _gathers(each))
+        yield from (each for each in found if each is not None)
+
+    def _of_gather(self, gather: Instruction) -> Rematerialization | None:
+        """The record of a gather whose every use ends in a slice for the device; None if another use needs it whole.
+
+        Of gathers along several axes, one after the other, only the last has a record.
+        """
+        slices: dict[Instruction, None] = {}
+        queue, seen = deque([gather]), {gather}
+        while queue:
+            value = queue.popleft()
+            for user, used in self.flow.uses(value):
+                if user is None:
+                    return None
+                if user.opcode == "dynamic_slice" and user.operands[0] is used and self._depends_on_device(user):
+                    slices[user] = None
+                elif user.opcode not in MOVES and user.opcode not in START_OF:
+                    return None
+                elif user not in seen:
+                    seen.add(user)
+                    queue.append(user)
+        if not slices:
+            return None
+        return Rematerialization(gather, tuple(slices), max(leaf_bytes(each) for each in leaves(gather.shape)))
+
+    def _depends_on_device(self, sliced: Instruction) -> bool:
+        """Whether a start of a slice is computed from the id of the device."""
+        return self.flow.depends_on(sliced.operands[1:], lambda each: each.opcode in IDS)
