@@ -17,7 +17,7 @@ from ..checking.model.verdict import report_lines
 from ..core.issues import Issue
 from ..files.targets import TargetError, UserError, is_dump
 from .candidates import targets
-from .formats import REFUSAL, issues_of, say_document, say_result
+from .formats import REFUSAL, issues_of, say_programs, say_result
 from .group import REFUSED, load, main, module_of, module_targets, read_target, require
 from .options import (
     PAGE,
@@ -116,10 +116,9 @@ def check(
         rest = [_check_module(module, send_buffers) for module in single]
         checked: list[CheckedText | ProgramChecked] = [*dumps.texts, *rest]
         if prints_document():
-            facts: dict[str, Any] = {"programs": [each.to_dict() for each in checked]}
-            if dumps.processes is not None:
-                facts["processes"] = dumps.processes.to_dict()
-            say_document(facts, [*((each.target, issue) for each in checked for issue in each.issues), *dumps.issues])
+            processes = {} if dumps.processes is None else {"processes": dumps.processes.to_dict()}
+            results = [(each.target, each.to_dict(), each.issues) for each in checked]
+            say_programs(results, processes, others=dumps.issues)
         sys.exit(max([dumps.code, *(each.exit_code(strict) for each in rest)]))
     form, recording = _picture_format(picture), RunRecording(page, source_root=source_root)
     check_distinct(target_input(target[0]), {"--picture": picture, "--page": page, "--repair": repair})
@@ -158,9 +157,8 @@ class ProgramChecked:
         return () if self.error is None else issues_of(self.error, self.target)
 
     def to_dict(self) -> dict[str, Any]:
-        """The target, the name and the verdict as plain data."""
-        facts = REFUSAL if self.verdict is None else self.verdict.to_dict()
-        return {"target": self.target, "name": self.name or None, **facts}
+        """The name and the verdict as plain data."""
+        return {"name": self.name or None, **(REFUSAL if self.verdict is None else self.verdict.to_dict())}
 
     def exit_code(self, strict: bool) -> int:
         return REFUSED if self.verdict is None else _exit_code(self.verdict, strict)

@@ -68,8 +68,8 @@ class CheckedText:
         return f"not partitioned yet: annotated for {annotated_devices(self.program)} devices"
 
     def to_dict(self) -> dict[str, Any]:
-        """The target, the name, the stage and the verdict as plain data."""
-        place = {"target": self.target, "name": self.module.name, "stage": self.stage.name}
+        """The name, the stage and the verdict as plain data."""
+        place = {"name": self.module.name, "stage": self.stage.name}
         if self.verdict is not None:
             return {**place, **self.verdict.to_dict()}
         return {**place, **(REFUSAL if self.error is not None else {"kind": "not_partitioned", "refused": False})}

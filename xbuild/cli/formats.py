@@ -36,6 +36,9 @@ VERSION = 1
 Found: TypeAlias = tuple[str, Issue]
 """A target with an issue of it."""
 
+Result: TypeAlias = tuple[str, Mapping[str, Any], Sequence[Issue]]
+"""A target with its facts and its issues."""
+
 
 def say_result(target: str, facts: Mapping[str, Any], issues: Sequence[Issue], *, part: str = "") -> bool:
     """Print what a command found about one target, in the format of --format; False for text, without printing.
@@ -48,13 +51,27 @@ def say_result(target: str, facts: Mapping[str, Any], issues: Sequence[Issue], *
     return say_document({"target": target, **facts}, [(target, issue) for issue in issues], part=part)
 
 
+def say_programs(results: Sequence[Result], more: Mapping[str, Any], *, others: Sequence[Found] = ()) -> bool:
+    """Print what a command found about each of several targets, below the key `programs`.
+
+    `more` are the keys about all targets together, and `others` the issues of all together.
+    """
+    found = [(target, issue) for target, _, issues in results for issue in issues]
+    programs = [{"target": target, **_without_issues(facts)} for target, facts, _ in results]
+    return say_document({"programs": programs, **more}, [*found, *others])
+
+
+def _without_issues(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in facts.items() if key != "issues"}
+
+
 def say_document(facts: Mapping[str, Any], found: Sequence[Found], *, part: str = "") -> bool:
     """Print what a command found about several targets, as `say_result` does for one."""
     form, command = chosen_format(), click.get_current_context().command.name or ""
     if form == "json":
         schema = ".".join(filter(None, ("xbuild", command, part)))
         rows = [{"target": target, **issue.to_dict()} for target, issue in found]
-        say_json({"schema": f"{schema}/{VERSION}", **facts, "issues": rows})
+        say_json({"schema": f"{schema}/{VERSION}", **_without_issues(facts), "issues": rows})
     elif form == "sarif":
         say_json(sarif(command, found))
     elif form == "github":
