@@ -49,7 +49,8 @@ def test_no_build() -> None:
         ):
             evaluate(given, np.ones((2, 3), np.float32))  # type: ignore[arg-type]
     with pytest.raises(
-        TypeError, match=r"check: Builder\('b'\) is neither .*; builder\.build\(\) returns a Computation"
+        TypeError,
+        match=r"check: Builder\('b'\) is neither .* from the Computation that builder\.build\(\) returns",
     ):
         xb.check(builder)  # type: ignore[arg-type]
     with pytest.raises(

@@ -159,9 +159,9 @@ def test_a_run_that_does_not_end_is_named() -> None:
     [
         (local(summed, f[4, 2]), {}, "these shapes do not determine which part each device holds"),
         (local(summed, f[2, 2]), {"inputs": [None, None]}, "1 input and the other has 1, but 2 layouts are given"),
-        (local(summed, f[2, 2]), {"inputs": [ROWS[:2]]}, "2 tuples of slices"),
+        (local(summed, f[2, 2]), {"inputs": [ROWS[:2]]}, "got 2 tuples"),
         (local(summed, f[2, 2]), {"inputs": [SMALLER]}, "the mesh of its sharding has 2 devices"),
-        (local(summed, f[2, 2]), {"inputs": [shard_dims(LINE, [[], []])]}, "device 0 should hold [8, 2] elements"),
+        (local(summed, f[2, 2]), {"inputs": [shard_dims(LINE, [[], []])]}, "should hold an array of dimensions [8, 2]"),
         (
             local(summed, f[2, 2]),
             {"inputs": [Sharding(LINE, shard_dims(LINE, [[I]]).dims, halo_sizes=(1, 1))]},
@@ -181,7 +181,7 @@ def test_programs_of_several_devices_are_given_the_same() -> None:
     module = local(summed, f[2, 2])
     assert xb.equivalent(module, module)
     assert xb.equivalent(module, local(lambda x: summed(x) + summed(x), f[2, 2])).kind == "different"
-    with pytest.raises(XbuildError, match="the first program has 4 devices and the second 2"):
+    with pytest.raises(XbuildError, match="the first program has 4 devices and the second has 2"):
         xb.equivalent(module, local(lambda x: x, f[2, 2], devices=2))
 
 

@@ -248,7 +248,7 @@ def test_the_command_lays_a_file_over_a_picture(tmp_path: Path) -> None:
         ('{"x": 1, "x": 2}', "cycles.json: invalid data: the name 'x' occurs 2 times; expected each name once"),
         ("[" * 99_999, "cycles.json: invalid data: "),
         ('{"y": 1}', "data for 'y': the program has no such instruction"),
-        ('{"x": null}', "a text, got None"),
+        ('{"x": null}', "expected a number or text, got None"),
     ],
 )  # fmt: skip
 def test_files_that_are_refused(tmp_path: Path, text: str, message: str) -> None:

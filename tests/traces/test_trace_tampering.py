@@ -143,7 +143,7 @@ REFUSED = {
     "a meeting": (column_with(TIME, "meetings", _set((0, 2), 0)), "does not return a result of"),
     "a group": (column_with(TIME, "members", _set(0, 1)), "has a participant outside its group, or lists"),
     "who met": (column_with(TIME, "met", _set(0, 10**6)), "met[0] is 1000000"),
-    "too few results": (column_with("results.npz", "refs", lambda a: a[:1]), "expected 2 results, one for each device, got 1"),
+    "too few results": (column_with("results.npz", "refs", lambda a: a[:1]), "expected 2 results, one for each device"),
     "a chunk more": (lambda place: (place / "chunk-00001.npz").write_bytes(b""), "index.json lists only 1 chunks"),
     "no results": (lambda place: (place / "results.npz").unlink(), "results.npz is missing"),
     "a pipe": (lambda place: _pipe(place / CHUNK), "chunk-00000.npz is not a regular file"),
@@ -151,7 +151,10 @@ REFUSED = {
     "a link": (lambda place: ((place / "program-0.hlo").unlink(), (place / "program-0.hlo").symlink_to("/etc/passwd")),
                "is a link, and links are not allowed"),
     "a deep index": (lambda place: (place / "index.json").write_text("[" * 10**6), "index.json cannot be read as JSON"),
-    "a long number": (lambda place: (place / "index.json").write_text('{"a": ' + "9" * 10**5 + "}"), "cannot be read as JSON"),
+    "a long number": (
+        lambda place: (place / "index.json").write_text('{"a": ' + "9" * 10**5 + "}"),
+        "cannot be read as JSON",
+    ),
     "NaN": (
         lambda place: (place / "index.json").write_text('{"a": NaN}'),
         "index.json has NaN, which is not valid JSON",

@@ -40,7 +40,7 @@ def test_this_process_can_hold_the_devices() -> None:
     module = xb.Module("total", xb.computation(xb.f32[2])(xb.cross_replica_sum), num_replicas=2)
     results = execute_here(module, {0: [[1.0, 2.5]], 1: [[3.0, 5.25]]})
     assert [results[device].tolist() for device in (0, 1)] == [[4.0, 7.75]] * 2
-    with pytest.raises(ValueError, match=r"devices \[0\], but this process holds \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"devices \[0\], but this process holds devices \[0, 1\]"):
         execute_here(module, {0: [[1.0, 2.5]]})
     with pytest.raises(ArgumentError, match=r"argument 0 .* of device 1"):
         execute_here(module, {0: [[1.0, 2.5]], 1: [[1.0]]})
