@@ -51,14 +51,18 @@ def say_result(target: str, facts: Mapping[str, Any], issues: Sequence[Issue], *
     return say_document({"target": target, **facts}, [(target, issue) for issue in issues], part=part)
 
 
-def say_programs(results: Sequence[Result], more: Mapping[str, Any], *, others: Sequence[Found] = ()) -> bool:
-    """Print what a command found about each of several targets, below the key `programs`.
+def say_programs(
+    results: Sequence[Result], more: Mapping[str, Any] | None = None, *, others: Sequence[Found] = ()
+) -> bool:
+    """Print what a command found about each of several targets: of one as `say_result`, of more below `programs`.
 
     `more` are the keys about all targets together, and `others` the issues of all together.
     """
+    if len(results) == 1 and not more:
+        return say_result(*results[0])
     found = [(target, issue) for target, _, issues in results for issue in issues]
     programs = [{"target": target, **_without_issues(facts)} for target, facts, _ in results]
-    return say_document({"programs": programs, **more}, [*found, *others])
+    return say_document({"programs": programs, **(more or {})}, [*found, *others])
 
 
 def _without_issues(facts: Mapping[str, Any]) -> dict[str, Any]:
