@@ -22,6 +22,7 @@ _COMMANDS = {
     "guard": ("guard.command", "Run a script, and check each program that JAX compiles before the program runs."),
     "learn": ("learn", "List the lessons, or take one."),
     "lint": ("lint", "Report what is not an error in a program but costs or surprises, with a fix."),
+    "lsp": ("lsp", "Serve an editor: a language server for .hlo and .mlir files, over stdin and stdout."),
     "ops": ("reference", "List the ops by family, each with a description."),
     "play": ("play", "Be the scheduler: move the devices of a small program, and try to make it hang."),
     "puzzle": ("learn", "List the puzzles, or grade a solution."),

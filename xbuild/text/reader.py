@@ -699,7 +699,7 @@ _COMMENTS = re.compile(r"(?:\s++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 
 def split_modules(text: str) -> list[str]:
     """The parts of a text that hold more than comments."""
-    return ["\n" * text.count("\n", 0, begin) + text[begin:end] for begin, end in _ranges(text)]
+    return ["\n" * text.count("\n", 0, begin) + text[begin:end] for begin, end in module_ranges(text)]
 
 
 def modules_in(text: str) -> list[tuple[str, str]]:
@@ -709,11 +709,12 @@ def modules_in(text: str) -> list[tuple[str, str]]:
 
 def find_second_module(text: str) -> tuple[int, int]:
     """The number of parts, and where the second begins; 0 if there is only one."""
-    ranges = _ranges(text)
+    ranges = module_ranges(text)
     return len(ranges), ranges[1][0] if len(ranges) > 1 else 0
 
 
-def _ranges(text: str) -> list[tuple[int, int]]:
+def module_ranges(text: str) -> list[tuple[int, int]]:
+    """Begin and end of each part."""
     found = [each.start() for each in _BORDER.finditer(text)]
     if len(found) > 1:  # a table of the header may hold the text of a module, as a string
         found = [each.start() for each in _BORDER_OR_STRING.finditer(text) if each["border"] is not None]
