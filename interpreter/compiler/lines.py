@@ -66,8 +66,8 @@ def _place_text(place: PlanPlace, trip: int | None) -> str:
 
 _NAME = re.compile(r"\bv\d+\b")
 
-PATHS = "paths"
-"""The name of the global of a strict plan that has the call path of each line."""
+PATHS = "_paths_of_strict_plan"
+"""The global of a strict plan that has the call path of each line; no module of a user has a global of this name."""
 
 
 @define

@@ -115,3 +115,10 @@ def test_an_observer_sees_the_same_beside_it() -> None:
     _, findings = strictly(computation, [0.0, 1.0], observer=strict)
     assert [each.kind for each in findings] == ["inf_born"]
     assert [(e.step, e.instruction) for e in strict.events] == [(e.step, e.instruction) for e in plain.events]
+
+
+def test_a_caller_may_have_a_global_of_any_name() -> None:
+    computation = xb.computation(xb.f32[()])(xb.log)
+    names = {"paths": len, "strictly": strictly, "computation": computation}
+    _, findings = eval("strictly(computation, 0.0)", names)
+    assert [each.kind for each in findings] == ["inf_born"]
