@@ -46,7 +46,7 @@ def place_facts(source: Source | None) -> dict[str, Any]:
     return {
         "file": short_path(source.file) if source else None,
         "line": source.line if source else None,
-        "function": source.function if source else None,
+        "function": (source.function or None) if source else None,
     }
 
 
