@@ -479,19 +479,6 @@ def read_target(target: str, *, is_global: bool = False) -> Program:
     return partition_target(program) if click.get_current_context().meta.get(PARTITION) else program
 
 
-@contextmanager
-def report_target_errors() -> Iterator[None]:
-    """Inside, a target that names no program is a usage error, and one that cannot be read ends the command."""
-    try:
-        yield
-    except target_files.TargetError as error:
-        raise click.UsageError(str(error)) from None
-    except target_files.UserError as error:
-        raise stop(str(error)) from None
-    except XbuildError as error:
-        raise stop(str(error)) from None
-
-
 def counts_given(*more: str) -> dict[str, Any]:
     """The values of --replicas, --partitions, --shape and `more` of these options, if they are used."""
     meta, options = click.get_current_context().meta, ("replicas", "partitions", "shapes", *more)

@@ -1,0 +1,1 @@
+"""`xb.lint`: each rule with a fault and without it, comments that allow, the command, faults planted in programs."""
