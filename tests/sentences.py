@@ -25,7 +25,7 @@ from xbuild.cli import main as command_line
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("shape_inference", "xbuild", "interpreter")
 _MESSAGES = {"refuse", "Finding", "hint", "note", "ClickException", "UsageError", "BadParameter", "say", "fail"}
-_LOGS = {"campaigns.md", "files.md", "op_status.md"}
+_LOGS = {"campaigns.md", "cold_reading.md", "files.md", "op_status.md"}
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 

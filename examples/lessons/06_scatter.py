@@ -74,7 +74,7 @@ show(total)
 # The result is 0, 7, 1, and swapping the updates does not change it: the order does not matter for a maximum.
 #
 # **Rule.** If an index may repeat, use a function for which the order does not matter: add, multiply, maximum or
-# minimum. If each index occurs only once, any function is safe, and you can promise this to the compiler by
-# `unique_indices=True`.
+# minimum. If each index occurs only once, any function is safe; set `unique_indices=True` to promise the
+# compiler that no index repeats.
 #
 # Now solve `xbuild puzzle 9`, a histogram.

@@ -275,7 +275,8 @@ def _truths(operand: Value) -> Value:
 def argmax(operand: Value, axis: int | None = None, *, keepdims: bool = False, name: str | None = None) -> Value:
     """Return the index of the largest element along `axis` (default: in the flattened operand), as s32.
 
-    The first of several equal elements counts. If the operand has a NaN, the result is the index of the first NaN.
+    If several elements are equal, the result is the index of the first one. If the operand has a NaN, the result is
+    the index of the first NaN.
     Raises: not_array or dimension_out_of_range; non_positive if there are no elements; element_type_unsupported for
     complex numbers.
 
@@ -292,7 +293,8 @@ def argmax(operand: Value, axis: int | None = None, *, keepdims: bool = False, n
 def argmin(operand: Value, axis: int | None = None, *, keepdims: bool = False, name: str | None = None) -> Value:
     """Return the index of the smallest element along `axis` (default: in the flattened operand), as s32.
 
-    The first of several equal elements counts. If the operand has a NaN, the result is the index of the first NaN.
+    If several elements are equal, the result is the index of the first one. If the operand has a NaN, the result is
+    the index of the first NaN.
     Raises: the errors of xb.argmax.
 
     >>> import xbuild as xb

@@ -44,7 +44,7 @@ from .viz import format_of, takes_theme, write, write_folder
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Allow this many sends of a channel to proceed before their recvs are posted.",
+    help="Allow this many sends on each channel to proceed before their recvs are posted.",
 )
 @click.option(
     "--picture",

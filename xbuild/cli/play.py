@@ -28,7 +28,7 @@ from .outputs import check_distinct, say, say_written, target_input, write_atomi
     "--send-buffers",
     type=click.FloatRange(min=0),
     default=0,
-    help="Allow this many sends of a channel to proceed before their recvs are posted (requires TARGET).",
+    help="Allow this many sends on each channel to proceed before their recvs are posted (requires TARGET).",
 )
 def play(which: str | None, output: Path | None, send_buffers: float) -> None:
     """Be the scheduler: move the devices of a small program, and try to make it hang.

@@ -157,7 +157,7 @@ _SECONDS = "Limit the run to this many seconds; with --page or --trace, half is 
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Allow this many sends of a channel to proceed before their recvs are posted.",
+    help="Allow this many sends on each channel to proceed before their recvs are posted.",
 )
 @click.option(
     "--denormals",
@@ -313,8 +313,9 @@ def run(
         lines = summary(results, shapes, is_global=split is not None)
     if prints_document():
         is_global, both = split is not None, [*compared, *with_one_device]
+        same = all(each.same for each in both)
         facts = {
-            "kind": "ok" if all(each.same for each in both) else "different",
+            "kind": "different" if not same else "findings" if failure else "ok",
             "refused": False,
             "name": program.name if isinstance(program, Module) else None,
             "num_devices": len(entries(program)),

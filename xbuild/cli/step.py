@@ -33,7 +33,7 @@ from .trace import open_trace
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Allow this many sends of a channel to proceed before their recvs are posted.",
+    help="Allow this many sends on each channel to proceed before their recvs are posted.",
 )
 @click.option(
     "--strict",

@@ -25,7 +25,7 @@ def all_reduce(
     """Reduce each element with `to_apply` over the devices of the group; all members get the same result.
 
     The values are combined in ascending order of the devices.
-    Shapes: takes arrays of any shape. Several operands return a tuple. `to_apply` maps (E, E) -> E, on scalars of the
+    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. `to_apply` maps (E, E) -> E, on scalars of the
     element type or a wider one.
     Groups: an empty list is one group of all devices. Groups may differ in size, but must name every id exactly once.
     Raises: not_array, arity_mismatch, signature_mismatch or invalid_group.
@@ -55,7 +55,7 @@ def all_gather(
     """Concatenate the operands of the group along `all_gather_dimension`, in group order.
 
     All members get the same result.
-    Shapes: takes arrays of any shape. Several operands return a tuple. The dimension grows by the factor `shard_count`,
+    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. The dimension grows by the factor `shard_count`,
     the size of each group.
     Raises: not_array, dimension_out_of_range, non_positive or invalid_group.
 
@@ -84,7 +84,7 @@ def reduce_scatter(
 ) -> Value:
     """Reduce over the group, and split the result along `scatter_dimension`: member i keeps part i of `shard_count`.
 
-    Shapes: takes arrays of any shape. Several operands return a tuple. The dimension is divided by `shard_count`, the
+    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. The dimension is divided by `shard_count`, the
     size of each group.
     Raises: not_array, dimension_out_of_range, non_positive, divisibility, signature_mismatch or invalid_group.
 
@@ -139,7 +139,7 @@ def collective_permute(
 ) -> Value:
     """Return the value of the device that names this device as its target, or zeros if no device does.
 
-    Shapes: takes arrays of any shape. Several operands return a tuple. A device may be the source of one pair and the
+    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. A device may be the source of one pair and the
     target of one pair, and may send to itself.
     In place, with `slice_sizes`: the operands are (input, output, input_start_indices, output_start_indices). Input and
     output are arrays or tuples of arrays. The indices have a tuple of scalars for each slice. Returns the output with

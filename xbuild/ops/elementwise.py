@@ -70,7 +70,7 @@ def _declare(
     declaration.__module__ = "xbuild.ops.elementwise"
     accepted = "every element type is allowed." if types == ANY[1] else f"the element type must be {types}."
     if types == ANY[1] or (allowed is BINARY and "float" in types):
-        accepted += " Two floats of different precisions return the wider type."
+        accepted += " For two floats of different precisions, the result has the wider type."
     rules = (_UNARY_RULES if allowed is UNARY else _BINARY_RULES).format(types=accepted)
     declaration.__doc__ = f"""{sentence}
 

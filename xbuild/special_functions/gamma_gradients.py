@@ -21,7 +21,7 @@ def igamma_grad_a(a: Value, x: Value) -> Value:
     Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
     Accuracy: the relative error is at most 1e-5 for f32 and 2e-14 for f64, for 1e-2 <= a <= 2e3 and P from 1e-10 to 1 -
-    1e-10. The result is NaN for a <= 0, x < 0 and NaN, and 0 for x = 0 and infinities.
+    1e-10. The result is NaN if a <= 0, x < 0 or an argument is NaN, and 0 if x is 0 or infinite.
     Raises: not_array, element_type_unsupported or element_type_mismatch.
 
     >>> import xbuild as xb
@@ -42,7 +42,7 @@ def random_gamma_grad(a: Value, x: Value) -> Value:
     Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
     Accuracy: the relative error is at most 1e-5 for f32 and 2e-14 for f64, for 1e-2 <= a <= 2e3 and P from 1e-10 to 1 -
-    1e-10. The result is NaN for a <= 0, x < 0 and NaN, and 0 for x = 0 and infinities.
+    1e-10. The result is NaN if a <= 0, x < 0 or an argument is NaN, and 0 if x is 0 or infinite.
     Raises: not_array, element_type_unsupported or element_type_mismatch.
 
     >>> import xbuild as xb

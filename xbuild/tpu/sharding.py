@@ -107,7 +107,7 @@ def _check_list(inputs: Any) -> None:
         refuse(
             "invalid_operand",
             f"tpu.shard()'s inputs must be a list of Tensors or None. Received {type(inputs)}",
-            "pass a list of unsplit arrays, which shard splits: [x, y]",
+            "pass a list of unsplit arrays, such as [x, y]; tpu.shard splits them",
             error=TpuTypeError,
         )
 
