@@ -54,7 +54,10 @@ CASES = [
 ]
 """Replicas, partitions, the op, its groups or pairs, and how many devices share out or give the result."""
 
-REFUSED = [("all-to-all", "{{0,1}}", 2, "invalid_group"), ("collective-permute", "{{0,1},{1,0}}", 1, "but the partitions are 0..0")]
+REFUSED = [
+    ("all-to-all", "{{0,1}}", 2, "invalid_group"),
+    ("collective-permute", "{{0,1},{1,0}}", 1, "but the partitions are 0..0"),
+]
 
 
 def text(replicas: int, partitions: int, opcode: str, ids: str, count: int) -> str:
