@@ -121,8 +121,9 @@ def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def _harmless(text: str, err: bool) -> str:
-    """Text for stderr; beside annotations, a runner of GitHub Actions finds no command in it."""
-    return beside_annotations(text) if err and chosen_format() == "github" else text
+    """Text for stderr, in which a runner of GitHub Actions finds no command, beside annotations and in its jobs."""
+    is_read = chosen_format() == "github" or os.environ.get("GITHUB_ACTIONS") == "true"
+    return beside_annotations(text) if err and is_read else text
 
 
 def say_written(path: object, what: str = "", *, err: bool = False) -> None:
@@ -219,7 +220,8 @@ def _report_error(error: click.ClickException | None) -> int:
         report.write("interrupted\n")
     else:
         error.show(report)
-    with contextlib.suppress(OSError):
+    context = getattr(error, "ctx", None)
+    with contextlib.suppress(OSError), contextlib.nullcontext() if context is None else context.scope(cleanup=False):
         say(report.getvalue(), err=True, nl=False)
     _discard_unwritten()
     return INTERRUPTED if error is None else error.exit_code
