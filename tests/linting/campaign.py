@@ -38,6 +38,8 @@ def modules_in(path: Path) -> Iterator[tuple[str, xb.Module]]:
             row = json.loads(line)
             if row["hlo"]:
                 yield row["id"], xb.parse_hlo(row["hlo"], origins=True)
+            if row["devices"] == 1:
+                yield f"{row['id']} as lowered", xb.parse_stablehlo(row["stablehlo"])
 
 
 def main(given: list[str]) -> int:

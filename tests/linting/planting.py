@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 import xbuild as xb
 from shape_inference import Shape
-from xbuild.linting.flow import Flow
+from xbuild.linting.flow import ELEMENTWISE, Flow
 from xbuild.properties.effects import collective_in, communicates_anywhere
 from xbuild.properties.trip_counts import is_invariant, known_trips, path_of
 
@@ -197,7 +197,7 @@ def _is_number(value: xb.Instruction) -> bool:
 
 def permutation_zeros(draft: Draft) -> Planted:
     def is_unmasked(value: xb.Instruction) -> bool:
-        users = {user.opcode for user in draft.flow.users[value]}
+        users = {user.opcode for user, _ in draft.flow.uses(value) if user is not None}
         return not users & {"select", "multiply", "and"} and draft.is_data(value)
 
     value = draft.choose(is_unmasked)
@@ -382,27 +382,47 @@ def replicated_state(draft: Draft) -> Planted:
 
 
 def avoidable_gather(draft: Draft) -> Planted:
-    """A product of two parameters of a program for one device, sharded so that one must be gathered."""
+    """An op of two parameters of a program for one device, sharded so that one must be moved."""
     if draft.module.num_devices > 1:
         raise NoPlaceError
     entry = draft.module.entry
-    for dot in entry.instructions:
-        if dot.opcode != "dot" or any(each not in entry.parameters for each in dot.operands):
+    for op in entry.instructions:
+        if len(op.operands) != 2 or op.operands[0] is op.operands[1] or not {*op.operands} <= {*entry.parameters}:
             continue
-        lhs, rhs = dot.operands
-        attributes = dot.attributes
-        if lhs is rhs or attributes.lhs_batch_dims or len(attributes.lhs_contracting_dims) != 1:
+        dims = _dims_of_dot(op) if op.opcode == "dot" else _dims_of_sum(op)
+        if dims is None:
             continue
-        free = next((n for n in range(lhs.shape.rank) if n not in attributes.lhs_contracting_dims), None)
-        contracted = attributes.rhs_contracting_dims[0]
-        if free is None or lhs.shape.dims[free] % 2 or rhs.shape.dims[contracted] % 2:
-            continue
-        one = ["x" if n == free else None for n in range(lhs.shape.rank)]
-        other = ["x" if n == contracted else None for n in range(rhs.shape.rank)]
-        places = {lhs.attributes.number: xb.P(*one), rhs.attributes.number: xb.P(*other)}
-        stated = xb.shard.annotated(draft.module, places, mesh=xb.Mesh(x=2))
-        return Planted(stated, "avoidable_gather", frozenset({lhs.name, rhs.name}))
+        places = {
+            each.attributes.number: xb.P(*("x" if n == dim else None for n in range(each.shape.rank)))
+            for each, dim in zip(op.operands, dims, strict=True)
+        }
+        unscheduled = evolve(draft.module, is_scheduled=False)  # a schedule says that it is partitioned
+        stated = xb.shard.annotated(unscheduled, places, mesh=xb.Mesh(x=2))
+        return Planted(stated, "avoidable_gather", frozenset(each.name for each in op.operands))
     raise NoPlaceError
+
+
+def _dims_of_dot(dot: xb.Instruction) -> tuple[int, int] | None:
+    """A free dimension of the first operand and the contracted one of the second, to be split by 2."""
+    lhs, rhs = dot.operands
+    attributes = dot.attributes
+    if attributes.lhs_batch_dims or len(attributes.lhs_contracting_dims) != 1:
+        return None
+    free = next((n for n in range(lhs.shape.rank) if n not in attributes.lhs_contracting_dims), None)
+    contracted = attributes.rhs_contracting_dims[0]
+    if free is None or lhs.shape.dims[free] % 2 or rhs.shape.dims[contracted] % 2:
+        return None
+    return free, contracted
+
+
+def _dims_of_sum(op: xb.Instruction) -> tuple[int, int] | None:
+    """Two different dimensions of the operands of an elementwise op, to be split by 2."""
+    if op.opcode not in ELEMENTWISE or any(not isinstance(each.shape, Shape) for each in op.operands):
+        return None
+    if op.operands[0].shape.dims != op.operands[1].shape.dims:
+        return None
+    even = [n for n, dim in enumerate(op.operands[0].shape.dims) if dim and dim % 2 == 0]
+    return (even[0], even[1]) if len(even) > 1 else None
 
 
 FAULTS: dict[str, Callable[[Draft], Planted]] = {
@@ -431,8 +451,12 @@ def plant(module: xb.Module, fault: str, seed: int) -> Planted | None:
 
 
 def finds(report: xb.LintReport, planted: Planted) -> bool:
-    """Whether a report has an issue of the rule at a planted instruction."""
-    return any(each.rule == planted.rule and planted.names & {*each.instructions} for each in report.issues)
+    """Whether a report has an issue of the rule at a planted instruction, which the partitioner may have numbered."""
+
+    def is_planted(name: str) -> bool:
+        return name in planted.names or name.rpartition(".")[0] in planted.names
+
+    return any(each.rule == planted.rule and any(map(is_planted, each.instructions)) for each in report.issues)
 
 
 def is_plain(module: xb.Module) -> bool:
@@ -442,8 +466,3 @@ def is_plain(module: xb.Module) -> bool:
         for computation in module.entry.reachable()
         for each in computation.instructions
     )
-
-
-def programs(modules: Iterator[xb.Module]) -> Iterator[xb.Module]:
-    """The modules that can be planted in."""
-    yield from (each for each in modules if is_plain(each))

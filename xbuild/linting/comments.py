@@ -16,10 +16,7 @@ from attrs import define, field, frozen
 from ..core.graph import MetadataSource, RecordedSource, Source
 from ..core.issues import Issue
 from ..core.source_lines import file_lines, lines_under
-from .rules import RULES
-
-UNNEEDED = "unneeded_allow"
-"""The rule of a comment that allows nothing."""
+from .rules import RULES, UNNEEDED
 
 _ALLOW = re.compile(r"#\s*xbuild:\s*allow\s+([\w, ]+)")
 

@@ -43,6 +43,7 @@ _PERMUTES = ("ppermute", "pshuffle", "collective_permute", "psend", "precv")
 
 @rule("A permutation has no source for some devices, which receive zeros instead of data.", "none")
 def permutation_zeros(facts: ProgramFacts) -> Iterator[Issue]:
+    """Permutations that a partitioner inserted do not count, nor do those whose every use selects by the device."""
     for row in facts.rows:
         permute = row.instruction
         if base_of(permute) != "collective_permute" or is_in_place(permute) or not _is_written_by_user(permute):
@@ -100,6 +101,7 @@ _SUMS = ("all_reduce", "reduce_scatter")
     "An all-reduce sums values that its devices already hold equal, so the sum is only a multiple of the value.", "none"
 )
 def reduced_twice(facts: ProgramFacts) -> Iterator[Issue]:
+    """Values that are computed from constants do not count: `psum(1)` is the number of devices."""
     for row in facts.rows:
         reduce = row.instruction
         if base_of(reduce) not in _SUMS or not row.collective or row.collective.group_size < 2:
@@ -156,29 +158,28 @@ _MIXING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collecti
     "A result that all devices of an axis must hold equal is computed from their own data, without a reduction.", "none"
 )
 def not_reduced(facts: ProgramFacts) -> Iterator[Issue]:
+    """A result must be equal if its sharding says so, or if it replaces state that is equal. The rule needs shardings, which
+    HLO text states for parameters; state of replicas (`jax.pmap`) counts as equal at first."""
     if facts.num_devices < 2:
         return
     required = {**dict(_stated_results(facts)), **dict(_state_results(facts))}
     for place, (groups, what, instruction) in sorted(required.items()):
         value = facts.flow.origin(facts.results[place], lambda each: each.opcode in _SAME)
-        apart = [group for group in groups if not _is_equal_within(facts, value, (group,))]
-        if not apart or _meets(facts, value, apart[0]):
-            continue
-        if not _comes_from_data(facts, value):
-            continue
-        data = _own_data(facts, value, apart[0])
+        differing = [group for group in groups if not _is_equal_within(facts, value, (group,))]
+        apart = _not_joined(facts, value, differing[0]) if differing else ()
+        data = _own_data(facts, value, apart) if len(apart) > 1 else None
         if data is None:
             continue
         yield issue(
             facts,
             "not_reduced",
             f"{in_line(value.name)} {what}, but it is computed from {facts.name_of_parameter(data)}, which "
-            f"differs between {devices_text(apart[0])}, and no collective between them combines it",
+            f"differs between {devices_text(apart)}, and no collective between them combines it",
             "reduce it over the missing axis, as the other gradients: jax.lax.pmean(gradient, axis)",
             value,
             instruction,
             bytes=size_of(value),
-            devices=apart[0],
+            devices=apart,
         )
 
 
@@ -212,16 +213,24 @@ def _stated_results(facts: ProgramFacts) -> Iterator[Required]:
             yield place, (groups, "is stated as equal on these devices", facts.results[place])
 
 
-def _meets(facts: ProgramFacts, value: Instruction, group: Sequence[int]) -> bool:
-    """Whether a collective between devices of the group is behind a value, so that the analysis may only be weak."""
-    wanted = set(group)
+def _not_joined(facts: ProgramFacts, value: Instruction, group: Sequence[int]) -> tuple[int, ...]:
+    """Devices of the group, one of each set that the collectives behind a value do not join with the others.
 
-    def joins(each: Instruction) -> bool:
-        return base_of(each) in (*_MIXING, "collective_permute") and any(
-            len(wanted.intersection(one)) > 1 for one in facts.groups(each)
-        )
+    Where collectives join all, the value may be equal without a proof.
+    """
+    of = {device: device for device in group}
 
-    return facts.flow.depends_on([value], joins)
+    def first(device: int) -> int:
+        while of[device] != device:
+            device = of[device]
+        return device
+
+    for each in facts.flow.sources([value]):
+        for joined in facts.groups(each) if base_of(each) in (*_MIXING, "collective_permute") else ():
+            members = [device for device in joined if device in of]
+            for device in members[1:]:
+                of[first(device)] = first(members[0])
+    return tuple(sorted({first(device) for device in group}))
 
 
 def _own_data(facts: ProgramFacts, value: Instruction, group: Sequence[int]) -> Instruction | None:
@@ -249,6 +258,7 @@ class _Hoistable:
 
 @rule("A collective inside a loop can run once, before or after the loop.")
 def hoistable_collective(facts: ProgramFacts) -> Iterator[Issue]:
+    """Its operands are the same in every trip, or its result, a sum over devices, is only added to the loop's state."""
     for row in facts.rows:
         loop = row.instruction
         if loop.opcode != "while":
@@ -256,7 +266,8 @@ def hoistable_collective(facts: ProgramFacts) -> Iterator[Issue]:
         trips = known_trips(loop)
         if trips is not None and trips < 2:
             continue
-        for found in (*_invariant(loop), *_accumulated(facts, loop)):
+        hoistable = {each.collective: each for each in (*_accumulated(facts, loop), *_invariant(loop))}
+        for found in hoistable.values():
             own = facts.row(found.collective)
             if own is None or own.collective is None or own.collective.group_size < 2:
                 continue

@@ -29,6 +29,9 @@ ELEMENTWISE = opcodes(
 _PASSING = frozenset({"while", "copy", "optimization_barrier"})
 """Ops that pass the elements of a tuple on."""
 
+_ASYNCHRONOUS = frozenset({"async_start", "async_update", "async_done"})
+"""Callers of a computation whose result the done of an async-start has."""
+
 IDS = frozenset({"partition_id", "replica_id"})
 
 
@@ -68,8 +71,10 @@ class Flow:
             home = self.home[value]
             if value is home.root:
                 callers = self.callers.get(home, ())
-                passed += [caller for caller in callers if caller.opcode in PLAIN_CALLS]
-                if not callers or any(caller.opcode not in PLAIN_CALLS for caller in callers):
+                passed += [
+                    caller for caller in callers if caller.opcode in PLAIN_CALLS or caller.opcode == "async_start"
+                ]
+                if not callers or any(caller.opcode not in PLAIN_CALLS | _ASYNCHRONOUS for caller in callers):
                     yield None, value
             for each in passed:
                 if each not in seen:

@@ -36,6 +36,7 @@ from .rules import issue, rule
 
 @rule("All devices gather an array only to split it again in another way, as XLA warns of at compile time.")
 def full_rematerialization(facts: ProgramFacts) -> Iterator[Issue]:
+    """XLA's warning "Involuntary full rematerialization" names an instruction of XLA; the rule names the user's line."""
     for found in Rematerializations(facts.flow).all():
         row = facts.row(found.gather)
         times = facts.times(found.gather)
@@ -83,6 +84,7 @@ _WEIGHS = ("dot", "convolution", "ragged_dot", "gather")
     "Optimizer state is equal on all devices of an axis along which gradients are summed, and could be split.", "memory"
 )
 def replicated_state(facts: ProgramFacts) -> Iterator[Issue]:
+    """Optimizer state has the shape of a weight, and only elementwise ops use it."""
     state = [pair for pair in facts.state if isinstance(pair.parameter.shape, Shape) and pair.parameter.shape.rank]
     weights = {_shape(pair) for pair in state if _feeds_products(facts, pair.parameter)}
     found: dict[tuple[str, int], list[StatePair]] = defaultdict(list)
@@ -166,6 +168,8 @@ MOST_PARTITIONED = 3_000
 
 @rule("The partitioner gathers or moves an array that stays where it is if one value states a different sharding.")
 def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
+    """The rule needs a program that is annotated with shardings, or one that JAX lowered. The program is partitioned again
+    with each other sharding, and must be faster as a whole; state is not replicated."""
     partitioned = facts.partitioned
     if partitioned is None or len(facts.flow.home) > MOST_PARTITIONED:
         return
@@ -189,7 +193,7 @@ def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
             "warning",
             f"{communication.opcode.replace('_', '-')} {in_line(communication.name)} moves "
             f"{in_line(communication.value)}: {communication.reason}",
-            _line_of(communication),
+            _line_of(facts, communication),
             (communication.name, communication.value, advice.value),
             fix=f"state {in_line(advice.value)} as {describe(advice.sharding)}: a device then sends "
             f"{short(advice.bytes, 'B')} in total instead of {short(advice.bytes_before, 'B')}, and holds "
@@ -201,12 +205,13 @@ def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
 _MOVING = ("all_gather", "all_to_all", "collective_permute")
 
 
-def _line_of(communication: Communication) -> Source | None:
-    """The user's line of the value that is moved; for one without metadata, that of the op that takes it."""
+def _line_of(facts: ProgramFacts, communication: Communication) -> Source | None:
+    """The user's line of the value that is moved; without metadata, of the op that takes it, or of the nearest one."""
     own, why = communication.source, communication.why
-    if type(own) is TextSource and isinstance(why, Reason) and why.user.source is not None:
-        return why.user.source
-    return own
+    user = why.user.source if isinstance(why, Reason) else None
+    place = next((each for each in facts.flow.home if each.name == communication.name), None)
+    lines = (own, user, None if place is None else facts.source(place))
+    return next((each for each in lines if each is not None and type(each) is not TextSource), own)
 
 
 @frozen

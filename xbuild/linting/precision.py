@@ -24,6 +24,8 @@ _PROMOTED = "_promoted"
 
 @rule("A product or a collective runs in f32 on values that were converted from bf16 or f16 only for it.")
 def f32_from_bf16(facts: ProgramFacts) -> Iterator[Issue]:
+    """Conversions that a compiler inserted for a user's product of bf16 do not count, nor products with values that were
+    computed in f32. A sum over devices counts only if its result is converted back."""
     for row in facts.rows:
         if row.instruction.opcode in PRODUCTS:
             yield from _product(facts, row.instruction, row.times)

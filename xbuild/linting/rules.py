@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -24,6 +25,16 @@ class Rule:
     measure: Measure
     find: Callable[[ProgramFacts], Iterator[Issue]]
 
+    @property
+    def details(self) -> str:
+        """What counts and what does not, in a paragraph."""
+        return " ".join(inspect.cleandoc(self.find.__doc__ or "").split())
+
+
+UNNEEDED = "unneeded_allow"
+"""The rule of a comment that allows nothing."""
+
+UNNEEDED_MEANING = "A comment `# xbuild: allow RULE` allows nothing: the rule reports nothing on its line."
 
 RULES: dict[str, Rule] = {}
 """The rules by name, in the order of the documentation. Importing `xbuild.linting` fills the table."""
@@ -40,6 +51,16 @@ def rule(meaning: str, measure: Measure = "seconds") -> Callable[[Find], Find]:
 
 
 Find: TypeAlias = Callable[[ProgramFacts], Iterator[Issue]]
+
+
+def explain_rule(name: str) -> str | None:
+    """What `xbuild explain` prints about a rule; None if there is no rule of this name."""
+    key = name.replace("-", "_")
+    if key == UNNEEDED:
+        return f"{key}: {UNNEEDED_MEANING} See docs/lint.md."
+    if key not in RULES:
+        return None
+    return f"{key}: {RULES[key].meaning} {RULES[key].details} See docs/lint.md."
 
 
 def issue(

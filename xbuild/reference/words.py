@@ -27,12 +27,14 @@ def explain_word(word: str) -> list[str]:
     texts = [*_explain_op(bare), *_explain_kind(bare), *_explain_concept(bare)]
     if bare.strip("_").replace("-", "_") not in OPS:
         texts = [*_explain_public_name(bare), *texts] or [*_explain_xla_builder_name(bare)]
-    return texts or [*_explain_attribute(bare)]
+    return texts or [*_explain_attribute(bare), *_explain_rule(bare)]
 
 
 def closest_word(word: str) -> str | None:
     """The known word that is most similar, or None."""
-    close = difflib.get_close_matches(word, [*OPS, *EXPLANATIONS, *spellings(), *dir(xbuild)], 1)
+    from ..linting import RULES
+
+    close = difflib.get_close_matches(word, [*OPS, *EXPLANATIONS, *spellings(), *dir(xbuild), *RULES], 1)
     return close[0] if close else None
 
 
@@ -138,6 +140,15 @@ def _explain_attribute(word: str) -> Iterator[str]:
     for what, opcodes in (("an attribute", by_attribute), ("an operand", by_operand)):
         if opcodes:
             yield f"{word} is {what} of {_op_list(opcodes)}; see `xbuild explain {NAMES[opcodes[0]].spelling}`"
+
+
+def _explain_rule(word: str) -> Iterator[str]:
+    """A rule of `xbuild lint`."""
+    from ..linting.rules import explain_rule
+
+    text = explain_rule(word)
+    if text is not None:
+        yield text
 
 
 def _op_list(opcodes: Iterable[str]) -> str:
