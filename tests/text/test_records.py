@@ -58,6 +58,12 @@ def test_an_iota_counts_along_its_transposed_dimensions(dims: list[int], data: s
 SHARDINGS = [
     ("{replicated}", StatedSharding("{replicated}", "replicated"), 1),
     ("{maximal device=3}", StatedSharding("{maximal device=3}", "maximal", 3), 1),
+    ("{single_device[device_id=3]}", StatedSharding("{single_device[device_id=3]}", "maximal", 3), 1),
+    (
+        '{maximal_mesh[device_id=3], metadata={op_name="a"}}',
+        StatedSharding('{maximal_mesh[device_id=3], metadata={op_name="a"}}', "maximal", 3),
+        1,
+    ),
     (
         "{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate shard_as 7}",
         StatedSharding(

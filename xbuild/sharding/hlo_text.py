@@ -259,18 +259,11 @@ def _devices(mesh: Mesh, order: Sequence[Axis]) -> str:
 _AXIS_LISTS = ("replicated", "unreduced", "manual")
 
 
-def read_named(scanner: Scanner) -> Sharding | Placement:
+def read_named(scanner: Scanner) -> Sharding:
     """Read a sharding by names of axes, after its opening brace.
 
     A priority follows the braces of a dimension, as in Shardy's text: `{'a'}p1`.
     """
-    if scanner.take_word("maximal_mesh"):
-        scanner.expect("[")
-        scanner.expect("device_id=")
-        device = scanner.integer()
-        scanner.expect("]")
-        _skip_to_end(scanner)
-        return Placement("maximal", device)
     if not scanner.take_word("mesh"):
         scanner.expected("mesh[...]")
     mesh = mesh_from(read_mesh(scanner))
@@ -287,13 +280,6 @@ def read_named(scanner: Scanner) -> Sharding | Placement:
             kind, axes = _read_axis_list(scanner, mesh)
             ends[kind] = axes
     return check_once(evolve(Sharding(mesh, dims), **ends), scanner)
-
-
-def _skip_to_end(scanner: Scanner) -> None:
-    if scanner.take(",") and scanner.take_word("metadata"):
-        scanner.expect("=")
-        scanner.braces()
-    scanner.expect("}")
 
 
 def _read_axis_list(scanner: Scanner, mesh: Mesh) -> tuple[str, tuple[Axis, ...]]:

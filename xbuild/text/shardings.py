@@ -16,7 +16,9 @@ from .scanner import NAME, Fault, Scanner
 
 KINDS = ("replicated", "maximal", "manual", "unknown", "unreduced")
 _GROUPS = ("shard_as", "shard_like")
-_WORDS = (*KINDS, "device", *_GROUPS, "devices", "last_tile_dim_replicate", "last_tile_dims", "metadata")
+_ONE_DEVICE = ("single_device", "maximal_mesh")
+"""How newer and older versions of XLA spell a sharding on one device among shardings by axis names."""
+_WORDS = (*KINDS, "device", *_GROUPS, "devices", "last_tile_dim_replicate", "last_tile_dims", "metadata", *_ONE_DEVICE)
 _BRACED = re.compile(r"\{\s*\{")
 # A sharding without strings, comments and inner braces; it ends at the first brace.
 _PLAIN = re.compile(r"\{[A-Za-z0-9_=,<\[\]() ]*+\}")
@@ -152,6 +154,12 @@ def _read_part(scanner: Scanner, parts: dict[str, Any]) -> None:
         parts.setdefault("kind", word)
     elif word == "last_tile_dim_replicate":
         parts["subgroups"] = ("replicated",)
+    elif word in _ONE_DEVICE:
+        scanner.expect("[")
+        scanner.expect("device_id=")
+        parts |= {"kind": "maximal", "device": scanner.integer()}
+        scanner.expect("]")
+        scanner.take(",")
     else:
         _read_value(scanner, parts, word)
 
