@@ -376,7 +376,7 @@ def folds(document: Document) -> list[tuple[int, int]]:
     return sorted({(first, last) for first, last in found if last > first})
 
 
-_BRACE = re.compile(r'"(?:[^"\\\n]++|\\[^\n])*+"|//[^\n]*+|[{}]')
+_BRACE = re.compile(r'"(?:[^"\\\n]++|\\[^\n])*+"?|//[^\n]*+|[{}]')
 
 
 def _brace_folds(document: Document) -> Iterator[tuple[int, int]]:

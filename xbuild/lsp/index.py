@@ -90,7 +90,8 @@ def index_of(source: str) -> Index:
 # HLO text: computations, their instructions, and the words of one instruction
 
 NAME = r"[A-Za-z_][A-Za-z0-9_.-]*+"
-_STRING = r'"(?:[^"\\\n]++|\\[^\n])*+"|\'(?:[^\'\\\n]++|\\[^\n])*+\''
+# a string that is not closed ends with its line
+_STRING = r'"(?:[^"\\\n]++|\\[^\n])*+"?|\'(?:[^\'\\\n]++|\\[^\n])*+\'?'
 _COMMENT = r"//[^\n]*+|/\*(?s:.*?)(?:\*/|\Z)"
 _STRUCTURE = re.compile(
     rf"""{_STRING}
@@ -370,7 +371,7 @@ _VALUES = r"%[\w$.-]++(?::\d++)?+"
 _TOKEN = re.compile(
     rf"""(?P<several>^[ \t]*+{_VALUES}(?:\s*+,\s*+{_VALUES})++\s*+=(?!=))
     |sym_name\s*+=\s*+"(?P<named>[^"\\\n]++)"
-    |"(?:[^"\\\n]++|\\[^\n])*+"
+    |"(?:[^"\\\n]++|\\[^\n])*+"?+
     |(?P<border>^[ \t]*+//[ ]-----[^\n]*+$)
     |//[^\n]*+
     |%(?P<value>[\w$.-]++)(?P<count>[:\#]\d++)?+

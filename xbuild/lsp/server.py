@@ -69,6 +69,7 @@ class Session:
     note: Problem | None = None
     shown: tuple[int | None, list[types.Diagnostic]] | None = None
     task: asyncio.Task[None] | None = None
+    was_read: asyncio.Event = field(factory=asyncio.Event)
     _document: Document | None = None
 
     @property
@@ -87,6 +88,7 @@ class Session:
     def keep(self, text: Text, reading: Reading) -> None:
         """Store a reading of a text; one with faults leaves the last whole one."""
         self.reading, self.read_text = reading, text
+        self.was_read.set()
         if reading.is_whole or not self.whole.parts:
             self.whole = reading
 
@@ -284,10 +286,12 @@ class Server(LanguageServer):
     # Requests
 
     async def document(self, uri: str) -> Document | None:
-        """The document of an open file, with its index, which a thread makes."""
+        """The document of an open file, with its index, which a thread makes; it waits for the first reading."""
         session = self.sessions.get(uri)
         if session is None:
             return None
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(session.was_read.wait(), _MOST_DELAY)
         document = session.document
         await self.in_thread(lambda: document.index)
         return document
