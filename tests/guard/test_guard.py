@@ -141,6 +141,15 @@ def test_a_fault_while_the_folder_is_written_is_printed(
     assert f"cannot write {tmp_path}: KeyError('inside')" in capsys.readouterr().err
 
 
+def test_a_folder_is_not_written_when_xbuild_has_changed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "xbuild.guard.folder", None)  # its import fails
+    with guard.active("report", tmp_path):
+        guard.see("jit_ok", OK, DEVICES)
+    assert re.search(r"cannot write .*: (ImportError|ModuleNotFoundError)", capsys.readouterr().err)
+
+
 def test_a_folder_of_the_user_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (kept := tmp_path / "out" / "process_0" / "mine").mkdir(parents=True)
     with guard.active("report", tmp_path / "out"):

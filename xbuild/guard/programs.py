@@ -136,9 +136,9 @@ class Guard:
             return
         wrote = ""
         if self.folder is not None:
-            from .folder import write_folder
-
             try:
+                from .folder import write_folder
+
                 wrote = f"; wrote {write_folder(self, self.folder, self.process)}"
             except OSError as error:
                 wrote = f"; cannot write {self.folder}: {error.strerror or error}"
