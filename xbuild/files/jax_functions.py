@@ -21,11 +21,12 @@ from attrs import evolve
 from shape_inference import Shape, TupleShape, XbuildError, leaves
 
 from ..core.graph import Module
-from ..properties.mesh import Mesh
+from ..properties.mesh import MESH, Mesh
 from ..sharding.hlo_text import hlo_text
 from ..sharding.sharding import Axis, shard_dims
 from ..sharding.stated_shardings import on_one_mesh, with_stated_shardings
 from ..stablehlo.reading.reader import parse_stablehlo
+from ..text.annotations import frontend_text, read_frontend_text
 from ..text.header import origin, read_frames
 from ..text.reader import parse_hlo
 from ..text.scanner import HloParseError
@@ -103,6 +104,12 @@ def _global_module(text: str, num_replicas: int = 1) -> Module:
 
 
 def _lowered(function: Any, arguments: tuple[Any, ...], named: dict[str, Any], is_global: bool = False) -> Any:
+    traced = _traced(function, arguments, named)
+    return _of_trace(traced, is_global) if hasattr(traced, "lower") else traced
+
+
+def _traced(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """The Traced of a function for its arguments; the Lowered of a function that is lowered or cannot be traced."""
     try:
         import jax
         from jax.extend import source_info_util
@@ -114,16 +121,14 @@ def _lowered(function: Any, arguments: tuple[Any, ...], named: dict[str, Any], i
     if isinstance(function, jax.stages.Lowered | jax.stages.Traced):
         if arguments or named:
             raise TypeError("expected no arguments for a function that is already traced or lowered")
-        return function if isinstance(function, jax.stages.Lowered) else _of_trace(function, is_global)
+        return function
     if isinstance(function, jax.stages.Compiled) or not callable(function):
         raise TypeError(f"expected a plain, jitted, traced or lowered function, got {type(function).__name__}")
     if not hasattr(function, "lower"):
         function = jax.jit(function, keep_unused=True)
     source_info_util.register_exclusion(__file__)  # metadata name the user's line instead
     arguments, named = jax.tree.map(_like, (arguments, named), is_leaf=_is_shape)
-    if is_global and hasattr(function, "trace"):
-        return _of_trace(function.trace(*arguments, **named), is_global)
-    return function.lower(*arguments, **named)
+    return (function.trace if hasattr(function, "trace") else function.lower)(*arguments, **named)
 
 
 def _of_trace(traced: Any, is_global: bool) -> Any:
@@ -194,9 +199,41 @@ def _required_arguments(function: Any) -> list[str]:
 
 
 def compiled_by_jax(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Module:
-    """The program that XLA compiles for a function, plain or jitted, and arguments that may be shapes of xbuild."""
-    lowered = _lowered(function, tuple(arguments), dict(named))
-    return _module_of_compiled(lowered.compile())
+    """The program that XLA compiles for a function, plain or jitted, and arguments that may be shapes of xbuild.
+
+    If no sharding of an argument names the axes, they are those of the mesh that the function names.
+    """
+    traced = _traced(function, tuple(arguments), dict(named))
+    lowered = _of_trace(traced, False) if hasattr(traced, "lower") else traced
+    module = _module_of_compiled(lowered.compile())
+    if module.num_devices == 1 or _names_axes(module) or not hasattr(traced, "jaxpr"):
+        return module
+    meshes = (each for each in _meshes_in(traced.jaxpr) if each.num_devices == module.num_devices)
+    mesh = next(meshes, None)
+    if mesh is None:
+        return module
+    notes = {**read_frontend_text(str(module.annotations.get("frontend_attributes", "{}"))), MESH: mesh.spelled()}
+    return evolve(module, annotations={**module.annotations, "frontend_attributes": frontend_text(notes)})
+
+
+def _names_axes(module: Module) -> bool:
+    """Whether a sharding of a parameter is one by names of axes."""
+    return any("mesh[" in str(each.annotations.get("sharding", "")) for each in module.entry.parameters)
+
+
+def _meshes_in(jaxpr: Any) -> Iterator[Mesh]:
+    """The meshes that a traced function and what it calls name: those of shard_map and of shardings."""
+    import jax
+
+    meshes = jax.sharding.Mesh | jax.sharding.AbstractMesh
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        for value in equation.params.values():
+            for each in value if isinstance(value, tuple | list) else (value,):
+                stated = each if isinstance(each, meshes) else getattr(each, "mesh", None)
+                if isinstance(stated, meshes) and stated.axis_names:
+                    yield Mesh(dict(stated.shape))
+                elif hasattr(getattr(each, "jaxpr", each), "eqns"):
+                    yield from _meshes_in(each)
 
 
 def _module_of_compiled(compiled: Any) -> Module:
