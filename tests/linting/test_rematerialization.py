@@ -54,6 +54,21 @@ def test_only_an_array_that_is_gathered_to_be_split_counts(case: str) -> None:
     xb.testing.assert_no_rematerialization(text, at_least=size + 1)
 
 
+def test_a_gather_in_an_async_start_counts_as_one_in_place() -> None:
+    gather = HEAD[HEAD.index("  g = ") : HEAD.index("  t = ")]
+    wrapped = gather.replace("g = ", "ROOT w = ").replace("(x)", "(p)")
+    wrapped = "\n\nwrapped {\n  p = f32[4,8] parameter(0)\n" + wrapped + "}\n"
+    pair = (
+        "  a = ((f32[4,8]), f32[16,8], u32[]) async-start(x), calls=wrapped\n"
+        "  g = f32[16,8] async-done(a), calls=wrapped\n"
+    )
+    text = HEAD.replace(gather, pair).replace("\n\n", wrapped, 1) + f"  {SLICE}\n}}\n"
+    with pytest.raises(ContractError, match="1 array is gathered only to be split again\n  w: 512 B on each device"):
+        xb.testing.assert_no_rematerialization(text)
+    kept = "ROOT r = (f32[2,16], f32[16,8]) tuple(s, g)"
+    xb.testing.assert_no_rematerialization(text.replace(f"  {SLICE}\n", f"  {SLICE.removeprefix('ROOT ')}\n  {kept}\n"))
+
+
 PROGRAM = """
 import itertools, json, os, sys, tempfile
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"

@@ -88,6 +88,29 @@ FORMS = {
         (1, 1, 5),
         320,
     ),
+    "in an async fusion": (
+        HEAD
+        + f"\nfused {{\n  p = f32[16] parameter(0)\n  r = f32[16] all-reduce(p), {GROUPS}\n"
+        + "  ROOT n = f32[16] negate(r)\n}\n"
+        + "\nwrapped {\n  p = f32[16] parameter(0)\n  ROOT f = f32[16] fusion(p), kind=kCustom, calls=fused\n}\n"
+        + entry(
+            "fusion-start = ((f32[16]), f32[16], u32[]) async-start(x), calls=wrapped",
+            "ROOT d = f32[16] async-done(fusion-start), calls=wrapped",
+        ).removeprefix(HEAD),
+        (1, 1, 1),
+        64,
+    ),
+    "in the branch with less work": (
+        HEAD
+        + f"\nsummed {{\n  p = f32[16] parameter(0)\n  ROOT r = f32[16] all-reduce(p), {GROUPS}\n}}\n"
+        + "\nlong {\n  p = f32[16] parameter(0)\n  q = f32[16] exponential(p)\n  ROOT r = f32[16] tanh(q)\n}\n"
+        + entry(
+            "which = pred[] parameter(2)",
+            "ROOT c = f32[16] conditional(which, x, y), true_computation=summed, false_computation=long",
+        ).removeprefix(HEAD),
+        (1, 1, 1),
+        64,
+    ),
     "in a call": (
         HEAD
         + f"\ncallee {{\n  p = f32[16] parameter(0)\n  ROOT r = f32[16] all-reduce(p), {GROUPS}\n}}\n"
@@ -129,6 +152,56 @@ def test_axes_are_those_of_the_mesh_and_the_collectives_along_one_are_counted() 
     xb.testing.assert_collectives(text, mesh=MESH, all_reduce={"model": 1, "data": 0}, all_gather={"data": range(1, 3)})
     with pytest.raises(ContractError, match="expected 1 to 2 all-gather instructions along axis model, got 0"):
         xb.testing.assert_collectives(text, mesh=MESH, all_gather={"model": range(1, 3)})
+
+
+def permuted(pairs: str) -> str:
+    return entry(f"ROOT r = f32[16] collective-permute(x), channel_id=1, source_target_pairs={{{pairs}}}")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "axes"),
+    [("{0,1},{1,0}", ("model",)), ("{0,4},{4,0}", ("data",)), ("{0,5},{5,0}", ("data", "model")), ("{3,3}", ())],
+)
+def test_a_permutation_is_along_the_axes_in_which_its_pairs_differ(pairs: str, axes: tuple[str, ...]) -> None:
+    (found,) = xb.testing.collectives(permuted(pairs), mesh=MESH)
+    assert found.axes == axes
+    counts = {axis: int(axis in axes) for axis in ("data", "model")}
+    xb.testing.assert_collectives(permuted(pairs), mesh=MESH, collective_permute=counts)
+
+
+def test_a_file_detects_that_a_permutation_changes_its_axis(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XBUILD_UPDATE_CONTRACTS", "1")
+    xb.testing.contract("step", permuted("{0,1},{1,0}"), mesh=MESH, folder=tmp_path)
+    monkeypatch.delenv("XBUILD_UPDATE_CONTRACTS")
+    with pytest.raises(ContractError, match="pairs along axis data"):
+        xb.testing.contract("step", permuted("{0,4},{4,0}"), mesh=MESH, folder=tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32", "s8"])
+def test_only_collectives_of_an_element_type_are_counted(dtype: str) -> None:
+    kinds = ("bf16", "f32", "s8")
+    lines = [
+        f"c{n} = {kind}[16] parameter({n + 2})\n  g{n} = {kind}[32] all-gather(c{n}), channel_id={n + 1}, "
+        "replica_groups={{0,4},{1,5},{2,6},{3,7}}, dimensions={0}, use_global_device_ids=true"
+        for n, kind in enumerate(kinds)
+    ]
+    text = entry(*lines, "ROOT t = (bf16[32], f32[32], s8[32]) tuple(g0, g1, g2)")
+    found = xb.testing.assert_collectives(text, dtype=dtype, all_gather=1, others=0)
+    assert [each.dtypes for each in found] == [(dtype,)]
+    xb.testing.assert_collectives(text, dtype=np.float64, all_gather=0)
+    with pytest.raises(ContractError, match=f"expected 2 all-gather instructions of element type {dtype}, got 1"):
+        xb.testing.assert_collectives(text, dtype=dtype, all_gather=2)
+    with pytest.raises(TypeError, match="'f31' is not an XLA element type"):
+        xb.testing.assert_collectives(text, dtype="f31", all_gather=1)
+
+
+def test_the_number_may_be_open_but_not_empty() -> None:
+    text = FORMS["split"][0]
+    xb.testing.assert_collectives(text, all_reduce=xb.testing.at_least(2))
+    with pytest.raises(ContractError, match="expected at least 3 all-reduce instructions, got 2"):
+        xb.testing.assert_collectives(text, all_reduce=xb.testing.at_least(3))
+    with pytest.raises(TypeError, match=r"the numbers of all-reduce instructions must not be empty, got range\(3, 3\)"):
+        xb.testing.assert_collectives(text, all_reduce=range(3, 3))
 
 
 def test_every_fault_of_a_contract_is_reported_at_once() -> None:

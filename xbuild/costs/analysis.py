@@ -120,6 +120,16 @@ class CostAnalysis:
         )
 
 
+class _OfAllBranches(CostAnalysis):
+    """The costs of everything that may be executed: of all branches of a conditional, and inside fusions."""
+
+    def calls(self, instruction: Instruction) -> Iterator[tuple[Computation, int, bool]]:
+        if OPS[instruction.opcode].properties.calls == "branch" or instruction.opcode == "fusion":
+            yield from ((called, 1, True) for called in dict.fromkeys(instruction.called))
+        else:
+            yield from super().calls(instruction)
+
+
 # ----------------------------------------------------------------------------
 # cost: the costs of all programs, in one record
 
@@ -153,18 +163,43 @@ def cost(program: Computation | Module | ModuleGroup, *, mesh: Mesh | None = Non
     program = module_in(program)
     if isinstance(program, Computation):
         program = Module(program.name, program)
+    rows, axes = _rows_of(program, mesh, CostAnalysis)
+    programs = tuple(_programs(program))
+    grid = _grid(program)
+    return Cost(_name(program), grid.num_devices, axes.mesh, rows, programs, _first_devices(program, programs))
+
+
+def communication(program: Computation | Module | ModuleGroup, *, mesh: Mesh | None = None) -> tuple[CostRow, ...]:
+    """The rows of all collectives, transfers and async-starts of a program, of every branch and inside fusions too.
+
+    `mesh` is that of `cost`, and so are the errors.
+
+    >>> import xbuild as xb
+    >>> total = xb.computation(xb.f32[8])(xb.cross_replica_sum)
+    >>> [row.op for row in communication(xb.Module("total", total, num_replicas=2))]
+    ['all-reduce']
+    """
+    program = module_in(program)
+    if isinstance(program, Computation):
+        program = Module(program.name, program)
+    rows, _ = _rows_of(program, mesh, _OfAllBranches)
+    return tuple(row for row in rows if row.collective is not None or row.op == "async-start")
+
+
+def _rows_of(
+    program: Module | ModuleGroup, mesh: Mesh | None, analysis: type[CostAnalysis]
+) -> tuple[tuple[CostRow, ...], Axes]:
     grid = _grid(program)
     with no_collection(), during("counting costs"):
         counted = [
-            (list(CostAnalysis(module.entry).rows()), devices)
+            (list(analysis(module.entry).rows()), devices)
             for module, devices in over(_programs(program).items(), "counting costs", "programs")
         ]
         axes = _axes(mesh, [each.instruction for rows, _ in counted for each in rows], grid)
         rows = tuple(
             _row(each, number, devices, grid, axes) for number, (rows, devices) in enumerate(counted) for each in rows
         )
-    programs = tuple(_programs(program))
-    return Cost(_name(program), grid.num_devices, axes.mesh, rows, programs, _first_devices(program, programs))
+    return rows, axes
 
 
 def _name(program: Module | ModuleGroup) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from attrs import field, frozen
 
 from ..core.graph import Instruction
-from ..properties.device_groups import Groups, grouping, pairs_of
+from ..properties.device_groups import Groups, Pairs, grouping, pairs_of
 from ..properties.effects import MEETS, TRANSFERS
 from ..properties.mesh import Mesh
 from .work import leaf_bytes
@@ -139,6 +139,12 @@ class Axes:
             return f"{size} devices"
         return f"{'axis' if len(names) == 1 else 'axes'} {', '.join(names)}"
 
+    def moved_along(self, pairs: Pairs) -> tuple[str, ...]:
+        """The axes along which the coordinates of the source and the target of a pair differ, outermost first."""
+        ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        places = ((name, ends // stride % size) for name, size, stride in self.places)
+        return tuple(name for name, place in places if (place[:, 0] != place[:, 1]).any())
+
     def _covered_axes(self, digits: Digits) -> list[str] | None:
         """The axes that the runs cover, outermost first; None if a run covers part of an axis."""
         ranges = [(stride, stride * size) for size, stride in digits]
@@ -183,6 +189,7 @@ class CollectiveCost:
 
     `axes` names the mesh axes of its groups, or describes the groups if no axes fit. `algorithms` lists the algorithms
     that apply; the first is counted. `is_bound` means that the amount depends on data, and that this is the maximum.
+    `moved_along` has the axes along which the coordinates of a source and a target differ, for pairs of devices.
     """
 
     instruction: Instruction
@@ -192,6 +199,7 @@ class CollectiveCost:
     payload: int
     algorithms: tuple[Algorithm, ...]
     is_bound: bool = field(default=False)
+    moved_along: tuple[str, ...] = ()
 
     @property
     def link_bytes(self) -> int:
@@ -261,7 +269,13 @@ def collective_cost(instruction: Instruction, grid: DeviceCounts, axes: Axes) ->
         moved = sum(source != target for source, target in pairs) if pairs else 1
         size = 2 if moved else 1
         return CollectiveCost(
-            instruction, "", size, max(moved, 1), payload, algorithms(instruction.opcode, size, payload)
+            instruction,
+            "",
+            size,
+            max(moved, 1),
+            payload,
+            algorithms(instruction.opcode, size, payload),
+            moved_along=axes.moved_along(pairs),
         )
     groups = _groups(instruction, grid)
     size = max(map(len, groups))

@@ -29,8 +29,8 @@ ELEMENTWISE = opcodes(
 _PASSING = frozenset({"while", "copy", "optimization_barrier"})
 """Ops that pass the elements of a tuple on."""
 
-_ASYNCHRONOUS = frozenset({"async_start", "async_update", "async_done"})
-"""Callers of a computation whose result the done of an async-start has."""
+_RETURNING = PLAIN_CALLS | opcodes(lambda op: op.calls == "wrapped")
+"""Callers of which the value, or the value of their done, is the result of the computation that they call."""
 
 IDS = frozenset({"partition_id", "replica_id"})
 
@@ -71,10 +71,8 @@ class Flow:
             home = self.home[value]
             if value is home.root:
                 callers = self.callers.get(home, ())
-                passed += [
-                    caller for caller in callers if caller.opcode in PLAIN_CALLS or caller.opcode == "async_start"
-                ]
-                if not callers or any(caller.opcode not in PLAIN_CALLS | _ASYNCHRONOUS for caller in callers):
+                passed += [caller for caller in callers if caller.opcode in _RETURNING]
+                if not callers or any(caller.opcode not in _RETURNING for caller in callers):
                     yield None, value
             for each in passed:
                 if each not in seen:

@@ -5,21 +5,21 @@ which is compiled for the remaining arguments, or any program: a Computation, a 
 or what JAX lowers and compiles. If a contract does not hold, the assertion raises `ContractError`, an AssertionError
 that states both numbers and lists the instructions with the user's lines.
 
-Read the files in this order: `contracts.py` (what communicates, and the assertions), `rematerialization.py` (arrays
-that are gathered only to be split again), `snapshots.py` (contracts in files) and `plugin.py` (what pytest adds).
+Read the files in this order: `contracts.py` (what communicates, and the assertions), `instructions.py` (ops, donated
+arguments, functions of the host), `snapshots.py` (contracts in files) and `plugin.py` (what pytest adds).
 
->>> import xbuild as xb
->>> total = xb.Module("total", xb.computation(xb.f32[8])(xb.cross_replica_sum), num_replicas=2)
->>> xb.testing.assert_no_deadlock(total).kind
-'ok'
->>> len(xb.testing.assert_collectives(total, all_reduce=1, all_gather=0))
-1
+    >>> import xbuild as xb
+    >>> total = xb.Module("total", xb.computation(xb.f32[8])(xb.cross_replica_sum), num_replicas=2)
+    >>> xb.testing.assert_no_deadlock(total).kind
+    'ok'
+    >>> len(xb.testing.assert_collectives(total, all_reduce=1, all_gather=0))
+    1
 """
 
 from __future__ import annotations
 
 from .contracts import (
-    Collective,
+    CollectiveRow,
     Collectives,
     ContractError,
     assert_collectives,
@@ -28,21 +28,27 @@ from .contracts import (
     assert_memory,
     assert_no_deadlock,
     assert_no_rematerialization,
+    at_least,
     checked,
     collectives,
 )
+from .instructions import assert_donated, assert_no_callbacks, assert_ops
 from .snapshots import contract
 
 __all__ = [
-    "Collective",
+    "CollectiveRow",
     "Collectives",
     "ContractError",
     "assert_collectives",
+    "assert_donated",
     "assert_equivalent",
     "assert_flops",
     "assert_memory",
+    "assert_no_callbacks",
     "assert_no_deadlock",
     "assert_no_rematerialization",
+    "assert_ops",
+    "at_least",
     "checked",
     "collectives",
     "contract",

@@ -24,10 +24,11 @@ from ..checking import Verdict, check
 from ..core.graph import Computation, Instruction, Module, ModuleGroup, module_in
 from ..core.report_text import MOST_ROWS, join_words, more_text
 from ..costs import Cost, CostRow, cost
+from ..costs.analysis import communication
 from ..costs.report import columns, short
 from ..files.programs import program_in
 from ..linting.rematerialization import find_rematerializations
-from ..properties.effects import base_of, wrapped_in
+from ..properties.effects import base_of
 from ..properties.mesh import Mesh
 from ..sharding.stated_shardings import mesh_of_shardings
 
@@ -96,11 +97,12 @@ def at_least(number: int) -> range:
 
 
 @frozen
-class Collective:
+class CollectiveRow:
     """An instruction that communicates: `bytes` of one execution on a device, in `arrays` arrays, executed `times`
     times.
 
-    `axes` are the mesh axes of its groups. If `axes` is empty, `where` says which devices take part. `dtypes` are the
+    `axes` are the mesh axes of its groups, or those along which its pairs of devices differ. If `axes` is empty,
+    `where` says which devices take part. `dtypes` are the
     names of the element types that it moves, such as "bf16". `scope` is the author's name for the place (`op_name`),
     and `line` is the Python line.
     """
@@ -134,9 +136,9 @@ class Collectives:
     [('all_reduce', 'axis a', 4096)]
     """
 
-    items: tuple[Collective, ...]
+    items: tuple[CollectiveRow, ...]
 
-    def __iter__(self) -> Iterator[Collective]:
+    def __iter__(self) -> Iterator[CollectiveRow]:
         return iter(self.items)
 
     def __len__(self) -> int:
@@ -197,7 +199,7 @@ class Collectives:
 
 
 def collectives(target: Any, *args: Any, mesh: Mesh | None = None, **kwargs: Any) -> Collectives:
-    """List what a program communicates, including asynchronous forms and the collectives in loops and calls.
+    """List what a program communicates, including asynchronous forms and the collectives in loops, branches and calls.
 
     `target` is a function of JAX, which is compiled for `args` and `kwargs`, or a program. `mesh` names the axes. By
     default they are the axes of the program's shardings, or are inferred from the device groups.
@@ -215,10 +217,11 @@ def collectives(target: Any, *args: Any, mesh: Mesh | None = None, **kwargs: Any
 
 
 def collectives_of(program: Program, mesh: Mesh | None) -> Collectives:
-    """The collectives of a program, by its cost."""
-    found = cost(program, mesh=mesh or _stated_mesh(program))
-    started = {wrapped_in(row.instruction) for row in found.rows if row.op == "async-start"}
-    return Collectives(tuple(_collective(row, row.instruction in started) for row in found.collectives))
+    """The collectives of a program, of all branches and inside fusions too."""
+    rows = communication(program, mesh=mesh or _stated_mesh(program))
+    starts = dict.fromkeys(row.instruction.called[0] for row in rows if row.collective is None)
+    started = {each for start in starts for called in start.reachable() for each in called.instructions}
+    return Collectives(tuple(_collective(row, row.instruction in started) for row in rows if row.collective))
 
 
 def _stated_mesh(program: Program) -> Mesh | None:
@@ -228,14 +231,16 @@ def _stated_mesh(program: Program) -> Mesh | None:
     return mesh if mesh is not None and mesh.num_devices == program.num_devices else None
 
 
-def _collective(row: CostRow, is_started: bool) -> Collective:
+def _collective(row: CostRow, is_started: bool) -> CollectiveRow:
     assert row.collective is not None
     instruction, (kind, _, names) = row.instruction, row.axis.partition(" ")
-    return Collective(
+    moved = row.collective.moved_along
+    along = f" along {'axis' if len(moved) == 1 else 'axes'} {', '.join(moved)}" if moved else ""
+    return CollectiveRow(
         op=base_of(instruction),
         name=instruction.name,
-        axes=tuple(names.split(", ")) if kind in ("axis", "axes") else (),
-        where=row.axis,
+        axes=tuple(names.split(", ")) if kind in ("axis", "axes") else moved,
+        where=row.axis + along,
         dtypes=_moved_dtypes(instruction),
         arrays=_count_arrays(instruction),
         bytes=row.collective.payload,

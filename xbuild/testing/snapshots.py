@@ -26,7 +26,7 @@ from shape_inference.escaping import in_line
 from ..core.graph import Computation
 from ..files.arrays import replacing
 from ..properties.mesh import Mesh
-from .contracts import Collective, Collectives, ContractError, collectives_of, program_of
+from .contracts import CollectiveRow, Collectives, ContractError, collectives_of, program_of
 
 UPDATE = "XBUILD_UPDATE_CONTRACTS"
 """The environment variable that lets `contract` write files; the option --xbuild-update of pytest sets it."""
@@ -103,7 +103,7 @@ def contract_lines(name: str, found: Collectives, num_devices: int) -> list[str]
     ]
 
 
-def _row(each: Collective) -> tuple[str, ...]:
+def _row(each: CollectiveRow) -> tuple[str, ...]:
     arrays = f" in {each.arrays} arrays" if each.arrays != 1 else ""
     times = f"{each.times} times" if each.times != 1 else "once"
     place = _LINE.sub(" in ", each.line)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from attrs import Factory, define, frozen
 
-from shape_inference import AnyShape, Dims, TupleShape, XbuildError
+from shape_inference import AnyShape, Dims, ProgramShape, TupleShape, XbuildError
 from shape_inference.bounds import MOST_DEVICES
 from shape_inference.escaping import hlo_kept, hlo_text
 
@@ -77,6 +77,22 @@ def stated_aliases(annotations: Mapping[str, Any]) -> tuple[Alias, ...]:
 def stated_donors(annotations: Mapping[str, Any]) -> tuple[Donor, ...]:
     """The donors in the annotations of a module; none if the text cannot be read, which is then only kept as text."""
     return _read_annotation(str(annotations.get(DONORS, "")), _read_donor)
+
+
+def stated_entry_shape(annotations: Mapping[str, Any]) -> ProgramShape | None:
+    """The shapes of parameters and result, with layouts, in the annotations of a module; None if none can be read.
+
+    >>> stated_entry_shape({"entry_computation_layout": "{(f32[8]{0:S(5)})->f32[8]{0}}"}).parameters[0].layout
+    {0:S(5)}
+    """
+    scanner = Scanner(str(annotations.get(LAYOUT, "")))
+    try:
+        scanner.expect("{")
+        parameters = scanner.listed(scanner.shape, "(", ")")
+        scanner.expect("->")
+        return ProgramShape(tuple(parameters), scanner.shape())
+    except Fault:
+        return None
 
 
 @functools.lru_cache
