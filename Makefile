@@ -110,9 +110,10 @@ mutants: $(VENV)/.test ## put faults into the shape rules, and list those that n
 conformance: $(VENV)/.test ## run the conformance cases in CASES, where they exist
 	$(call conformance,$(RUNNERS))
 
-jax: $(VENV)/.jax ## conformance cases and programs of JAX; make jax PYTHON=python3.13 JAX=newest
+jax: $(VENV)/.jax ## conformance cases, programs and contracts of JAX; make jax PYTHON=python3.13 JAX=newest
 	$(versions)
 	$(BIN)/python -m tests.jax_versions.programs
+	$(BIN)/python -m tests.jax_versions.contracts
 	$(call conformance,$(filter-out $(OF_ONE_JAX),$(RUNNERS)))
 
 bin:

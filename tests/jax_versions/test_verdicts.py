@@ -1,4 +1,4 @@
-"""With the JAX that is installed, whichever it is, each program gets the verdict that it is listed with."""
+"""With the JAX that is installed, whichever it is, each program and each contract gets the verdict that is listed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ pytestmark = pytest.mark.oracle
 
 
 @pytest.mark.slow
-def test_verdicts_are_those_of_every_other_jax() -> None:
+@pytest.mark.parametrize("module", ["programs", "contracts"])
+def test_verdicts_are_those_of_every_other_jax(module: str) -> None:
     pytest.importorskip("jax")
-    command = [sys.executable, "-m", "tests.jax_versions.programs"]
+    command = [sys.executable, "-m", f"tests.jax_versions.{module}"]
     child = subprocess.run(command, capture_output=True, text=True, check=False)
     assert child.returncode == 0, f"{child.stdout}\n{child.stderr[-2000:]}"
     assert "0 failed" in child.stdout
