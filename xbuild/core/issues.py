@@ -52,10 +52,10 @@ def place_facts(source: Source | None) -> dict[str, Any]:
 
 @frozen
 class Issue:
-    """A message about a place in the user's program, with the rule that found it and the usual fix.
+    """A message about a place in a program, with the rule that found it and the usual fix.
 
     `rule` is a kind of finding such as `deadlock`, or a rule of `xbuild lint`. `facts` are numbers such as `bytes` and
-    `seconds`, by name. `source` is a line of the user's code or of the HLO text; `related` are further lines.
+    `seconds`, by name. `source` is a line of source code or of HLO text; `related` are further lines.
     """
 
     rule: str
