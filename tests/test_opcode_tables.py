@@ -102,6 +102,7 @@ PARTIAL = {
     "xbuild/linting/communication.py:_SAME": "a report names the op itself",
     "xbuild/linting/flow.py:MOVES": "an array is not followed through the op",
     "xbuild/linting/flow.py:SUMMING": "the collective combines nothing by a computation",
+    "xbuild/linting/layouts.py:_WEIGHS": "an operand is not a weight because of the op",
     "xbuild/timelines/durations.py:PRODUCTS": "the peak is that of the result's element type",
     "xbuild/text/async_sugar.py:HALVES": "the op has its own attributes alone",
     "xbuild/variance/types.py:_NAMES": "the op has no name on a mesh",

@@ -1,6 +1,6 @@
 """Plants faults in programs of a folder or of a file of JAX's tests, and counts those that `xb.lint` finds.
 
-    python -m tests.linting.campaign FOLDER PROGRAMS.jsonl.gz --seed 1 --most 400
+python -m tests.linting.campaign FOLDER PROGRAMS.jsonl.gz --seed 1 --most 400
 """
 
 from __future__ import annotations

@@ -170,7 +170,11 @@ def main() -> None:
         code = getattr(function, "__wrapped__", function).__code__
         for stage, program in (("lowered", lowered), ("compiled", compiled)):
             issues = [
-                (each.rule, each.source.line - code.co_firstlineno if each.source else None, each.source.file == __file__)
+                (
+                    each.rule,
+                    each.source.line - code.co_firstlineno if each.source else None,
+                    each.source.file == __file__,
+                )
                 for each in xb.lint(program).issues
             ]
             rows.append([code.co_name, stage, warnings, issues])

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 import xbuild as xb
 from shape_inference import Shape
-from xbuild.linting.flow import ELEMENTWISE, Flow
+from xbuild.linting.flow import ELEMENTWISE, ValueFlow
 from xbuild.properties.effects import collective_in, communicates_anywhere
 from xbuild.properties.trip_counts import is_invariant, known_trips, path_of
 
@@ -48,7 +48,7 @@ class Draft:
         else:
             self.lines = module.to_hlo().split("\n")
             self.replicas, self.partitions = module.num_replicas, module.num_partitions
-        self.flow = Flow(module.entry.reachable())
+        self.flow = ValueFlow(module.entry.reachable())
         rows = {row.instruction: row.times for row in xb.cost(module).rows}
         self.times = {each: times for each, times in rows.items() if times}
 

@@ -181,10 +181,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     ),
     "a sum that is added and used": (
         "hoistable_collective",
-        looped(
-            f"{OF_TRIP}\n  g = f32[64] all-reduce(t), {SUM}\n  h = f32[64] add(x, g)\n"
-            "  s = f32[64] multiply(h, g)"
-        ),
+        looped(f"{OF_TRIP}\n  g = f32[64] all-reduce(t), {SUM}\n  h = f32[64] add(x, g)\n  s = f32[64] multiply(h, g)"),
         "",
     ),
     "a sum of the state": ("hoistable_collective", looped(f"s = f32[64] all-reduce(x), {SUM}"), ""),

@@ -30,7 +30,7 @@ NOTE_OF_RULES = "Apply only this rule. Repeat the option to apply several rules.
 
 
 def _share(_: click.Context, parameter: click.Parameter, value: float) -> float:
-    if not 0 <= value <= 100:
+    if not 0 <= value <= 100:  # false for NaN
         raise click.BadParameter(f"{value:g} is not a percentage from 0 to 100.", param=parameter)
     return value / 100
 
@@ -62,13 +62,11 @@ def _share(_: click.Context, parameter: click.Parameter, value: float) -> float:
     help="Read comments in the source files in this folder, if the HLO text names them.  [default: none]",
 )
 @takes_all
-def lint(
-    target: tuple[str, ...], machine: str, rules: tuple[str, ...], least: float, source_root: str | None
-) -> None:
+def lint(target: tuple[str, ...], machine: str, rules: tuple[str, ...], least: float, source_root: str | None) -> None:
     """Report what is not an error in a program but costs or surprises, with a fix.
 
-    Each issue has the line of the user's code, a sentence, the bytes and the time that it costs on a machine, and a
-    fix. A program that is annotated with shardings is partitioned first. `xbuild explain RULE` explains a rule, and
+    Each issue names your line and has a sentence, the bytes and the time that it costs on a machine, and a fix. A
+    program that is annotated with shardings is partitioned first. `xbuild explain RULE` explains a rule, and
     docs/lint.md has an example of each.
 
     The comment `# xbuild: allow RULE` on the line of an issue allows it, and a comment that allows nothing is reported.

@@ -18,7 +18,7 @@ from ..core.issues import Issue
 from ..core.source_lines import file_lines, lines_under
 from .rules import RULES, UNNEEDED
 
-_ALLOW = re.compile(r"#\s*xbuild:\s*allow\s+([\w, ]+)")
+_ALLOW = re.compile(r"#\s*xbuild:\s*allow\s+([\w-]+(?:\s*,\s*[\w-]+)*)")
 
 
 @frozen
@@ -69,8 +69,8 @@ def allows_on(source: Source, readable: Readable) -> Iterator[Allow]:
     """The comments on a line."""
     lines = readable.lines(source)
     match = _ALLOW.search(lines[source.line - 1]) if 0 < source.line <= len(lines) else None
-    for name in match[1].replace(",", " ").split() if match else ():
-        yield Allow(source.file, source.line, name.replace("-", "_"))
+    for name in match[1].split(",") if match else ():
+        yield Allow(source.file, source.line, name.strip().replace("-", "_"))
 
 
 def apply_comments(issues: Iterable[Issue], sources: Iterable[Source], readable: Readable) -> tuple[list[Issue], int]:

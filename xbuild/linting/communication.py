@@ -23,6 +23,7 @@ from ..core.issues import Issue
 from ..costs.report import short
 from ..properties.device_groups import Groups
 from ..properties.effects import (
+    COLLECTIVES,
     base_of,
     has_effect,
     is_in_place,
@@ -32,7 +33,7 @@ from ..properties.effects import (
 from ..properties.patterns import pairwise_reducers
 from ..properties.trip_counts import is_invariant, known_trips, path_of
 from .facts import ProgramFacts, size_of
-from .flow import IDS, MOVES
+from .flow import IDS, MOVES, SUMMING
 from .rules import issue, rule
 
 # ----------------------------------------------------------------------------
@@ -52,12 +53,15 @@ def permutation_zeros(facts: ProgramFacts) -> Iterator[Issue]:
         zeros = tuple(device for device in range(facts.num_devices) if device not in targets)
         if not zeros or _is_masked(facts, permute):
             continue
-        all_devices = len(zeros) == facts.num_devices
+        if len(zeros) == facts.num_devices:
+            told = "sends nothing to any device, so every device receives zeros"
+        else:
+            receiver = "each of these devices" if len(zeros) > 1 else "this device"
+            told = f"sends nothing to {devices_text(zeros)}, so {receiver} receives zeros"
         yield issue(
             facts,
             "permutation_zeros",
-            f"{op_and_name(permute)} sends nothing to {'any device' if all_devices else devices_text(zeros)}, so "
-            f"{'every device' if all_devices else 'each of these'} receives zeros",
+            f"{op_and_name(permute)} {told}",
             "add the missing pairs (a ring has (n-1, 0) too), or select other data where no device sends: "
             "jnp.where(axis_index(axis) == 0, own, received)",
             permute,
@@ -94,8 +98,6 @@ def _is_masked(facts: ProgramFacts, permute: Instruction) -> bool:
 # ----------------------------------------------------------------------------
 # reduced_twice and not_reduced
 
-_SUMS = ("all_reduce", "reduce_scatter")
-
 
 @rule(
     "An all-reduce sums values that its devices already hold equal, so the sum is only a multiple of the value.", "none"
@@ -104,7 +106,7 @@ def reduced_twice(facts: ProgramFacts) -> Iterator[Issue]:
     """Values that are computed from constants do not count: `psum(1)` is the number of devices."""
     for row in facts.rows:
         reduce = row.instruction
-        if base_of(reduce) not in _SUMS or not row.collective or row.collective.group_size < 2:
+        if base_of(reduce) not in SUMMING or not row.collective or row.collective.group_size < 2:
             continue
         reducers = pairwise_reducers(reduce.attributes.to_apply) or ()
         groups = facts.groups(reduce)
@@ -151,15 +153,18 @@ def _reduced_before(facts: ProgramFacts, value: Instruction) -> Instruction | No
     return next((each for each in facts.flow.sources([value]) if base_of(each) in _MIXING), None)
 
 
-_MIXING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_broadcast")
+_MIXING = COLLECTIVES - {"collective_permute"}
+"""The collectives after which devices may hold equal values."""
 
 
 @rule(
     "A result that all devices of an axis must hold equal is computed from their own data, without a reduction.", "none"
 )
 def not_reduced(facts: ProgramFacts) -> Iterator[Issue]:
-    """A result must be equal if its sharding says so, or if it replaces state that is equal. The rule needs shardings, which
-    HLO text states for parameters; state of replicas (`jax.pmap`) counts as equal at first."""
+    """A result must be equal if its sharding says so, or if it replaces state that is equal.
+
+    The rule needs shardings, which HLO text states for parameters; state of replicas counts as equal at first.
+    """
     if facts.num_devices < 2:
         return
     required = {**dict(_stated_results(facts)), **dict(_state_results(facts))}
@@ -191,7 +196,7 @@ Required = tuple[int, tuple[Groups, str, Instruction]]
 
 def _state_results(facts: ProgramFacts) -> Iterator[Required]:
     """The results that replace state, with the groups of devices that hold this state equal at first."""
-    has_reduction = any(base_of(row.instruction) in _SUMS for row in facts.rows)
+    has_reduction = any(base_of(row.instruction) in SUMMING for row in facts.rows)
     for pair in facts.state if has_reduction else ():
         groups = facts.equal_groups(pair.parameter)
         several = tuple(group for group in groups or () if len(group) > 1)
@@ -226,7 +231,7 @@ def _not_joined(facts: ProgramFacts, value: Instruction, group: Sequence[int]) -
         return device
 
     for each in facts.flow.sources([value]):
-        for joined in facts.groups(each) if base_of(each) in (*_MIXING, "collective_permute") else ():
+        for joined in facts.groups(each) if base_of(each) in COLLECTIVES else ():
             members = [device for device in joined if device in of]
             for device in members[1:]:
                 of[first(device)] = first(members[0])
@@ -293,7 +298,7 @@ def _invariant(loop: Instruction) -> Iterator[_Hoistable]:
     fixed: set[Instruction] = set()
     for each in body.instructions:
         path = path_of(each) if each.opcode == "get_tuple_element" else None
-        is_collective = base_of(each) in _MIXING or base_of(each) == "collective_permute"
+        is_collective = base_of(each) in COLLECTIVES
         if each.opcode == "parameter":
             continue
         if path is not None:

@@ -31,7 +31,7 @@ from ..sharding.hlo_text import parsed
 from ..sharding.partition import Partitioned
 from ..timelines.durations import Durations, collective_time
 from ..timelines.machines import Machine
-from .flow import ELEMENTWISE, MOVES, Flow
+from .flow import ELEMENTWISE, MOVES, ValueFlow
 
 
 @frozen
@@ -130,8 +130,8 @@ class ProgramFacts:
     # -- values
 
     @cached_property
-    def flow(self) -> Flow:
-        return Flow(self.module.entry.reachable())
+    def flow(self) -> ValueFlow:
+        return ValueFlow(self.module.entry.reachable())
 
     @cached_property
     def replication(self) -> Replication:

@@ -10,15 +10,14 @@ from attrs import define, field
 
 from ..core.graph import Computation, Instruction
 from ..core.op import opcodes
-from ..properties.effects import PLAIN_CALLS, UNITS
+from ..properties.effects import IDENTITIES, PLAIN_CALLS, UNITS
 
 Passed: TypeAlias = Callable[[Instruction], bool]
 """Which values a walk goes through."""
 
-MOVES = frozenset(
-    {"bitcast", "bitcast_convert", "convert", "copy", "get_tuple_element", "optimization_barrier", "reshape",
-     "reverse", "transpose"}
-)  # fmt: skip
+MOVES = IDENTITIES | frozenset(
+    {"bitcast", "bitcast_convert", "convert", "get_tuple_element", "reshape", "reverse", "transpose"}
+)
 """Ops through which an array is followed: they move or convert its elements and keep all of them."""
 
 ELEMENTWISE = opcodes(
@@ -26,17 +25,18 @@ ELEMENTWISE = opcodes(
 ) | frozenset({"broadcast"})  # fmt: skip
 """Ops of which each element depends on elements at its place."""
 
-_PASSING = frozenset({"while", "copy", "optimization_barrier"})
-"""Ops that pass the elements of a tuple on."""
+SUMMING = ("all_reduce", "reduce_scatter")
+"""The collectives that combine the values of devices by a computation."""
 
 _RETURNING = PLAIN_CALLS | opcodes(lambda op: op.calls == "wrapped")
 """Callers of which the value, or the value of their done, is the result of the computation that they call."""
 
-IDS = frozenset({"partition_id", "replica_id"})
+IDS = opcodes(lambda op: op.depends_on == "device")
+"""The ops that return the number of the device."""
 
 
 @define(eq=False)
-class Flow:
+class ValueFlow:
     """The users and callers of all values of a program, and the computation that has each."""
 
     computations: Sequence[Computation]
@@ -120,7 +120,7 @@ class Flow:
             value = stack.pop()
             if value.opcode == "tuple":
                 yield value.operands[index]
-            elif value.opcode in PLAIN_CALLS or value.opcode in _PASSING or value.opcode == "parameter":
+            elif value.opcode in PLAIN_CALLS | IDENTITIES or value.opcode in ("while", "parameter"):
                 passed = [*self._whole(value)]
                 if not passed:
                     yield value

@@ -12,8 +12,10 @@ from .rules import issue, rule
 
 @rule("A device waits for a Python function of the host, which may block.", "none")
 def blocking_callback(facts: ProgramFacts) -> Iterator[Issue]:
-    """`jax.debug.print` and `jax.debug.callback`, which return nothing, do not count. The time is that of the transfers, and
-    of 10 us for each call."""
+    """`jax.debug.print` and `jax.debug.callback`, which return nothing, do not count.
+
+    The time is that of the transfers, and of 10 us for each call.
+    """
     for row in facts.rows:
         call = row.instruction
         if not calls_python(call) or is_debug_print(call) or row.times == 0:

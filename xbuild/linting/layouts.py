@@ -21,12 +21,13 @@ from ..core.graph import Instruction, Source, TextSource
 from ..core.issues import Issue
 from ..core.report_text import join_words
 from ..costs.report import shape_text, short
-from ..properties.effects import base_of, op_and_name
+from ..properties.effects import UNITS, base_of, op_and_name
 from ..sharding.partition import Advice, Partitioned, advise, partition
 from ..sharding.partition.reasons import Communication, Reason, describe
 from ..sharding.stated_shardings import annotated
+from ..timelines.durations import PRODUCTS
 from .facts import ProgramFacts, StatePair, size_of
-from .flow import ELEMENTWISE, MOVES
+from .flow import ELEMENTWISE, MOVES, SUMMING
 from .rematerialization import Rematerialization, Rematerializations
 from .rules import issue, rule
 
@@ -36,7 +37,7 @@ from .rules import issue, rule
 
 @rule("All devices gather an array only to split it again in another way, as XLA warns of at compile time.")
 def full_rematerialization(facts: ProgramFacts) -> Iterator[Issue]:
-    """XLA's warning "Involuntary full rematerialization" names an instruction of XLA; the rule names the user's line."""
+    """XLA warns of an "involuntary full rematerialization" of an instruction; the rule names the user's line."""
     for found in Rematerializations(facts.flow).all():
         row = facts.row(found.gather)
         times = facts.times(found.gather)
@@ -77,7 +78,8 @@ def _dims(instruction: Instruction) -> tuple[int, ...]:
 # ----------------------------------------------------------------------------
 # replicated_state
 
-_WEIGHS = ("dot", "convolution", "ragged_dot", "gather")
+_WEIGHS = PRODUCTS | UNITS | {"custom_call", "gather"}
+"""Ops that use weights: products, look-ups, and what may have products inside."""
 
 
 @rule(
@@ -131,7 +133,7 @@ def _summed_axes(facts: ProgramFacts) -> list[_SummedAxis]:
     sums: dict[str, int] = defaultdict(int)
     axes: dict[str, _SummedAxis] = {}
     for row in facts.rows:
-        is_sum = base_of(row.instruction) in ("all_reduce", "reduce_scatter")
+        is_sum = base_of(row.instruction) in SUMMING
         if is_sum and row.collective is not None and row.collective.group_size > 1:
             name = row.collective.axes or "the devices of each group"
             sums[name] += row.collective.payload * row.times
@@ -153,7 +155,7 @@ def _feeds_products(facts: ProgramFacts, parameter: Instruction) -> bool:
     """Whether products use a parameter, so that it is a weight and not only state of the optimizer."""
     passed = MOVES | ELEMENTWISE | {"tuple"}
     reached = facts.flow.reached(parameter, lambda each: each.opcode in passed)
-    return any(each.opcode in _WEIGHS or each.opcode in ("while", "conditional", "custom_call") for each in reached)
+    return any(each.opcode in _WEIGHS for each in reached)
 
 
 # ----------------------------------------------------------------------------
@@ -168,13 +170,15 @@ MOST_PARTITIONED = 3_000
 
 @rule("The partitioner gathers or moves an array that stays where it is if one value states a different sharding.")
 def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
-    """The rule needs a program that is annotated with shardings, or one that JAX lowered. The program is partitioned again
-    with each other sharding, and must be faster as a whole; state is not replicated."""
+    """The rule needs a program that is annotated with shardings, or one that JAX lowered.
+
+    The program is partitioned again with each other sharding, and must be faster as a whole; state is not replicated.
+    """
     partitioned = facts.partitioned
     if partitioned is None or len(facts.flow.home) > MOST_PARTITIONED:
         return
     state = {pair.parameter.name for pair in facts.state}
-    moves = [each for each in partitioned.costs(facts.machine) if each.communication.opcode in _MOVING]
+    moves = [each for each in partitioned.costs(facts.machine) if each.communication.opcode not in SUMMING]
     for each in sorted(moves, key=lambda cost: -cost.total_seconds)[:MOST_TRIED]:
         if each.total_seconds < facts.least_seconds:
             break
@@ -200,9 +204,6 @@ def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
             f"{short(advice.held, 'B')} of it instead of {short(advice.held_before, 'B')}",
             facts={"bytes": bytes_saved, "seconds": best.seconds},
         )
-
-
-_MOVING = ("all_gather", "all_to_all", "collective_permute")
 
 
 def _line_of(facts: ProgramFacts, communication: Communication) -> Source | None:

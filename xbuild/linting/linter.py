@@ -21,6 +21,7 @@ from shape_inference import XbuildError, refuse
 from shape_inference.escaping import in_line
 
 from ..core.graph import Computation, MetadataSource, Module, ModuleGroup, Source, TextSource, module_in
+from ..core.hooks import Reported
 from ..core.issues import Issue
 from ..core.report_text import WIDTH, Line, StyledText, folded, indented, labelled, more_line, plain
 from ..costs import cost
@@ -50,7 +51,7 @@ MORE = "report(all=True) shows them"
 
 
 @frozen(repr=False)
-class LintReport:
+class LintReport(Reported):
     """What `lint` found in a program: true if it found nothing. `str` returns the report.
 
     `issues` are in the order of their seconds, `seconds` are those of the program on the machine, and `allowed` is the
@@ -80,6 +81,9 @@ class LintReport:
         return self.report()
 
     __repr__ = __str__
+
+    def _styled_lines(self) -> Iterable[Line]:
+        return report_lines(self)
 
 
 def report_lines(report: LintReport, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
@@ -197,7 +201,7 @@ def _rules(names: Sequence[str] | None) -> list[Rule]:
     keys = [each.replace("-", "_") for each in names]
     for key in keys:
         if key not in RULES:
-            refuse("invalid_attribute", f"lint: there is no rule {key!r}", f"the rules are {', '.join(RULES)}")
+            refuse("invalid_attribute", f"lint: unknown rule {key!r}", f"the rules are {', '.join(RULES)}")
     return [RULES[key] for key in keys]
 
 
@@ -272,7 +276,7 @@ def _issues(programs: Sequence[ProgramFacts], rules: Sequence[Rule]) -> list[Iss
 
 
 def _partitioned(module: Module) -> tuple[Partitioned | None, str]:
-    """The partition of an annotated program, or the reason why there is none."""
+    """The partition of an annotated program, or the reason why it failed."""
     try:
         return partition(module), ""
     except XbuildError as error:

@@ -9,23 +9,23 @@ from shape_inference import Shape
 from ..core.graph import Instruction
 from ..core.issues import Issue
 from ..costs.report import CostRow
-from ..properties.effects import base_of, jax_primitive, op_and_name
+from ..properties.effects import COLLECTIVES, base_of, jax_primitive, op_and_name
 from ..timelines.durations import PRODUCTS
 from .facts import ProgramFacts, size_of
-from .flow import MOVES
+from .flow import MOVES, SUMMING
 from .rules import issue, rule
 
 _HALF = ("bf16", "f16")
-_MOVING = ("all_gather", "all_to_all", "collective_permute", "collective_broadcast", "ragged_all_to_all")
-_SUMMING = ("all_reduce", "reduce_scatter")
 _PROMOTED = "_promoted"
-"""The end of the name of a reducer that XLA:CPU, which has no sums of bf16, makes of the user's."""
+"""The end of the name of a reducer that XLA:CPU, which has no sums of bf16, makes of a sum of bf16."""
 
 
 @rule("A product or a collective runs in f32 on values that were converted from bf16 or f16 only for it.")
 def f32_from_bf16(facts: ProgramFacts) -> Iterator[Issue]:
-    """Conversions that a compiler inserted for a user's product of bf16 do not count, nor products with values that were
-    computed in f32. A sum over devices counts only if its result is converted back."""
+    """Conversions that a compiler inserted do not count, nor products with values that were computed in f32.
+
+    A sum over devices counts only if its result is converted back.
+    """
     for row in facts.rows:
         if row.instruction.opcode in PRODUCTS:
             yield from _product(facts, row.instruction, row.times)
@@ -41,7 +41,7 @@ def _product(facts: ProgramFacts, product: Instruction, times: int) -> Iterator[
     operands = product.operands[:2]
     converts = [_widening(facts, each) for each in operands]
     if all(converts) and not any(_is_written(each, product) for each in converts):
-        return  # XLA:CPU converts both operands of the user's product of bf16
+        return  # XLA:CPU converts both operands of a product of bf16
     narrow = next((each for each in converts if each is not None), None)
     if narrow is None or not all(_is_f32(each) for each in (*operands, product)):
         return
@@ -70,16 +70,16 @@ def _product(facts: ProgramFacts, product: Instruction, times: int) -> Iterator[
 def _collective(facts: ProgramFacts, row: CostRow) -> Iterator[Issue]:
     collective = row.instruction
     kind = base_of(collective)
-    if kind not in (*_MOVING, *_SUMMING):
+    if kind not in COLLECTIVES:
         return
-    if kind in _SUMMING and collective.attributes.to_apply.name.endswith(_PROMOTED):
+    if kind in SUMMING and collective.attributes.to_apply.name.endswith(_PROMOTED):
         return
     wide = [
         (each, convert)
         for each in collective.operands
         if _is_f32(each) and (convert := _widening(facts, each)) is not None and _is_written(convert, collective)
     ]
-    if kind in _SUMMING and not all(_is_narrowed(facts, collective) for _ in wide):
+    if kind in SUMMING and not all(_is_narrowed(facts, collective) for _ in wide):
         return
     if not wide:
         return
@@ -108,7 +108,7 @@ def _is_f32(value: Instruction) -> bool:
 
 
 def _widening(facts: ProgramFacts, value: Instruction) -> Instruction | None:
-    """The conversion from bf16 or f16 that a value comes from; None if there is none."""
+    """The conversion from bf16 or f16 that a value comes from; None if no conversion is behind it."""
     found = facts.flow.origin(value, lambda each: each.opcode in MOVES - {"convert"} or each.opcode == "broadcast")
     if found.opcode != "convert" or not _is_f32(found):
         return None
@@ -117,7 +117,7 @@ def _widening(facts: ProgramFacts, value: Instruction) -> Instruction | None:
 
 
 def _is_written(convert: Instruction | None, user: Instruction) -> bool:
-    """Whether the user's program has a conversion: its metadata says so, or its user has no metadata either."""
+    """Whether a user wrote a conversion: its metadata says so, or what uses it has no metadata either."""
     if convert is None:
         return False
     has_name = bool((user.annotations.get("metadata") or {}).get("op_name"))

@@ -18,7 +18,7 @@ from ..core.graph import Computation, Instruction, Module, ModuleGroup
 from ..costs.report import short
 from ..costs.work import leaf_bytes
 from ..properties.effects import START_OF, base_of
-from .flow import IDS, MOVES, Flow
+from .flow import IDS, MOVES, ValueFlow
 
 
 @frozen
@@ -48,7 +48,7 @@ def find_rematerializations(program: Computation | Module | ModuleGroup) -> list
     if isinstance(program, ModuleGroup):
         return [each for module in dict.fromkeys(program.modules.values()) for each in find_rematerializations(module)]
     entry = program.entry if isinstance(program, Module) else program
-    return [*Rematerializations(Flow(entry.reachable())).all()]
+    return [*Rematerializations(ValueFlow(entry.reachable())).all()]
 
 
 def _gathers(instruction: Instruction) -> bool:
@@ -59,7 +59,7 @@ def _gathers(instruction: Instruction) -> bool:
 class Rematerializations:
     """The rematerialized arrays of a program."""
 
-    flow: Flow
+    flow: ValueFlow
 
     def all(self) -> Iterator[Rematerialization]:
         """The record of each gather that has one, in the order of the computations."""

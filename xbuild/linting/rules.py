@@ -10,6 +10,7 @@ from attrs import frozen
 
 from ..core.graph import Instruction
 from ..core.issues import Issue
+from ..core.report_text import wrapped
 from .facts import ProgramFacts
 
 Measure: TypeAlias = Literal["none", "seconds", "memory"]
@@ -54,13 +55,15 @@ Find: TypeAlias = Callable[[ProgramFacts], Iterator[Issue]]
 
 
 def explain_rule(name: str) -> str | None:
-    """What `xbuild explain` prints about a rule; None if there is no rule of this name."""
+    """What `xbuild explain` prints about a rule; None for any other name."""
     key = name.replace("-", "_")
     if key == UNNEEDED:
-        return f"{key}: {UNNEEDED_MEANING} See docs/lint.md."
-    if key not in RULES:
+        text = f"{key}: {UNNEEDED_MEANING} See docs/lint.md."
+    elif key in RULES:
+        text = f"{key}: {RULES[key].meaning} {RULES[key].details} See docs/lint.md."
+    else:
         return None
-    return f"{key}: {RULES[key].meaning} {RULES[key].details} See docs/lint.md."
+    return "\n".join(wrapped(text, 120))
 
 
 def issue(
