@@ -82,6 +82,13 @@ def _drawing(thing: Any) -> Any:
     return viz(thing)
 
 
+@hooks.reported.supply
+def _reported(lines: Any) -> str:
+    from .pictures.html import report
+
+    return report(lines)
+
+
 @hooks.framed.supply
 def _framed(trace: Any) -> str:
     from .pages import framed

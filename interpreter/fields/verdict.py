@@ -19,6 +19,7 @@ from attrs import frozen
 from shape_inference import Dims
 from shape_inference.trees import flatten
 from xbuild.core.graph import Instruction, Module
+from xbuild.core.hooks import Reported
 from xbuild.core.issues import Issue, related_places
 from xbuild.core.op import opcodes
 from xbuild.core.report_text import MORE, WIDTH, Line, StyledText, folded, indented, more_line, plain
@@ -158,7 +159,7 @@ def _instruction_text(instruction: Instruction) -> str:
 
 
 @frozen(kw_only=True, eq=False)
-class Equivalence:
+class Equivalence(Reported):
     """The verdict of `xb.equivalent`.
 
     `kind` is equal, different or undecided. `draws` is the number of random inputs on which both programs were
@@ -191,6 +192,9 @@ class Equivalence:
 
     def __str__(self) -> str:
         return self.report()
+
+    def _styled_lines(self) -> Iterable[Line]:
+        return self.lines()
 
     def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
         """Return the lines of the report: the verdict, its reasons, and the undecided or assumed classes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -13,8 +13,9 @@ from shape_inference import TupleShape
 from shape_inference.escaping import Harmless
 from shape_inference.kinds import STRICT_KINDS
 from xbuild.core.graph import Instruction
+from xbuild.core.hooks import Reported
 from xbuild.core.issues import Issue, related_places
-from xbuild.core.report_text import MORE, folded, more_text
+from xbuild.core.report_text import MORE, Line, folded, headed, more_text
 from xbuild.properties.sources import operands_behind
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class StrictFinding:
 
 
 @frozen
-class StrictReport:
+class StrictReport(Reported):
     """All findings of a run, in the order of their detection."""
 
     findings: tuple[StrictFinding, ...]
@@ -178,6 +179,9 @@ class StrictReport:
 
     def __str__(self) -> str:
         return self.report()
+
+    def _styled_lines(self) -> Iterable[Line]:
+        return headed(self.lines())
 
     def lines(self, all: bool = False, more: str = MORE) -> Iterator[str]:
         """Return the lines of the report; `more` is the hint that says how to see folded places."""

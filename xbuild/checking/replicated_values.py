@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from attrs import define, field, frozen
@@ -22,6 +22,8 @@ from shape_inference.trees import flatten, paths, unflatten
 
 from ..core.builder import Value
 from ..core.graph import Computation, Instruction, Module, ModuleGroup, module_in
+from ..core.hooks import Reported
+from ..core.report_text import Line, headed
 from ..process.limits import room_for_calls
 from ..properties.effects import FOLLOWED, collective_in, spelling
 from ..properties.mesh import mesh_of
@@ -203,6 +205,7 @@ def _cause_text(source: Instruction) -> str:
 # ----------------------------------------------------------------------------
 # The table: beside each value the devices that hold equal ones
 
+MOST_LINES = 200  # of a report in a notebook
 MOST_GROUPS = 8  # groups that are written out
 DeviceGroups = tuple[tuple[int, ...], ...]
 
@@ -286,7 +289,7 @@ class _Part:
 
 
 @frozen(eq=False, repr=False)
-class Replication:
+class Replication(Reported):
     """For every value of a program, the groups of devices that hold equal values in every run. `str` returns a table.
 
     Devices of one group execute an instruction equally often, with equal values each time. Devices of different groups
@@ -404,6 +407,9 @@ class Replication:
         return replication_text(self)
 
     __repr__ = __str__
+
+    def _styled_lines(self) -> Iterable[Line]:
+        return headed(replication_text(self).split("\n"), MOST_LINES, "print(replication) shows them")
 
 
 _ABSENT = "no such instruction runs in the program"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from attrs import define
@@ -59,8 +59,22 @@ program_in: Hook[..., Any] = Hook("reads a program from a text, a path or a JAX 
 drawing: Hook[[Any], Any] = Hook("draws a picture")
 """Draws the picture of an object that a notebook shows."""
 
+reported: Hook[[Iterable[Any]], str] = Hook("writes a report as HTML")
+"""The lines of a report (`report_text.py`) as HTML, as a notebook shows them."""
+
 framed: Hook[[Any], str] = Hook("makes a step page")
 """The step page of a trace, in a frame that a notebook shows."""
+
+
+class Reported:
+    """Base of results that are reports: a notebook shows them with colours, a terminal shows text."""
+
+    __slots__ = ()
+
+    _styled_lines: Callable[[], Iterable[Any]]  # the lines of the report, as in `report_text.py`
+
+    def _repr_html_(self) -> str:
+        return reported(self._styled_lines())
 
 
 class Showable:

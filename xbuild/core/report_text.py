@@ -69,6 +69,22 @@ def html(lines: Iterable[Line]) -> str:
     )
 
 
+def headed(lines: Iterable[str], most: int | None = None, more: str = "") -> Iterator[Line]:
+    """Plain lines as a report: the first one and those without indentation are titles.
+
+    Of more than `most` lines, the others are counted, and `more` says how to see them.
+
+    >>> [*headed(["cost of f", "  4 FLOP", "  8 B", "  2 devices"], 2, "print(cost) shows them")][-1]
+    ('  ', StyledText(text='... and 2 more lines; print(cost) shows them', style='dim'))
+    """
+    rows = [*lines]
+    shown = rows if most is None or len(rows) <= most + 1 else rows[:most]
+    for line in shown:
+        yield (line,) if line.startswith(" ") or not line else (StyledText(line, "title"),)
+    if len(shown) < len(rows):
+        yield more_line(len(rows) - len(shown), more, noun="line")
+
+
 def join_words(words: Iterable[str]) -> str:
     """The words as a list in a sentence.
 

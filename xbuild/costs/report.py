@@ -18,9 +18,10 @@ from shape_inference import AnyShape, Shape, refuse
 from shape_inference.escaping import in_line
 
 from ..core.graph import Instruction, Module
+from ..core.hooks import Reported
 from ..core.issues import Issue, place_facts
 from ..core.op import OPS
-from ..core.report_text import MOST_ROWS
+from ..core.report_text import MOST_ROWS, Line, headed
 from ..process.progress import over
 from ..properties.effects import name_in_report
 from ..properties.mesh import Mesh
@@ -129,7 +130,7 @@ _KEYS: dict[str, Callable[[CostRow], str]] = {
 
 
 @frozen(repr=False)
-class Cost:
+class Cost(Reported):
     """The cost of a program on one device; with several programs, on the device with the most FLOPs.
 
     The memory is that of the device with the highest peak. `rows` has the rows of all programs. `mesh` is the given
@@ -290,6 +291,9 @@ class Cost:
         return self.table()
 
     __repr__ = __str__
+
+    def _styled_lines(self) -> Iterable[Line]:
+        return headed(report_lines(self, None, MOST_ROWS))
 
     def table(self, by: By | None = None, top: int = MOST_ROWS) -> str:
         """Return the cost as text: totals, the largest instructions and collectives, or the `top` sums by `by`."""

@@ -22,8 +22,9 @@ from shape_inference.elided import ElidedArray
 
 from ..core.diagnostics import describe, operand_labels
 from ..core.graph import Computation, Instruction, Module
+from ..core.hooks import Reported
 from ..core.op import OPS
-from ..core.report_text import MORE, folded, more_text
+from ..core.report_text import MORE, Line, StyledText, folded, more_text
 from ..properties.order import users_of
 from ..properties.structure import UNSEEN, UNSEEN_IN_HEADER, Structure, meant_values
 from ..text.literals import literal_text
@@ -222,7 +223,7 @@ class ComputationDiff:
 
 
 @frozen
-class Diff:
+class Diff(Reported):
     """The difference between two programs. `same` says whether they are equal; `str(diff)` returns the report."""
 
     changes: tuple[Change, ...]
@@ -243,6 +244,9 @@ class Diff:
 
     def __str__(self) -> str:
         return self.report()
+
+    def _styled_lines(self) -> Iterable[Line]:
+        return styled_lines(self)
 
 
 def diff(before: Module | Computation, after: Module | Computation) -> Diff:
@@ -485,6 +489,22 @@ def as_lines(diff: Diff, paint: Paint = _plain, all: bool = False, more: str = M
         yield paint(more_text(hidden, more, "computation"), "folded")
 
 
+_STYLES = {"changed": "waits", "added": "good", "removed": "bad", "same": "good", "different": "bad", "folded": "dim"}
+
+
+def styled_lines(diff: Diff) -> Iterator[Line]:
+    """The lines of the report in pieces with their styles."""
+    pieces: list[StyledText] = []
+
+    def keep(text: str, kind: str) -> str:
+        pieces.append(StyledText(text, _STYLES.get(kind, "")))
+        return text
+
+    for _ in as_lines(diff, keep):
+        yield tuple(pieces)
+        pieces.clear()
+
+
 def _counts(diff: Diff) -> str:
     """`2 instructions changed, 1 added` over all computations; `the module's header` if no instruction differs."""
     rows = ((word, sum(len(getattr(each, word)) for each in diff.computations)) for word in _MARKS)
@@ -522,7 +542,7 @@ def _computation(each: ComputationDiff, paint: Paint, all: bool, more: str) -> I
 
 def _changed_lines(row: Changed, paint: Paint) -> Iterator[str]:
     is_renamed = row.before.name != row.after.name
-    yield _line(row.after, "changed", paint) + paint(f"  (was {row.before.name})", "") * is_renamed
+    yield _line(row.after, "changed", paint) + (paint(f"  (was {row.before.name})", "") if is_renamed else "")
     yield from (paint(f"      {change}", "") for change in row.changes if change.what != "name")
 
 

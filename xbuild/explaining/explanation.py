@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -28,8 +28,9 @@ from ..checking.model.program import devices_text
 from ..core.builder import Value
 from ..core.diagnostics import BuildError
 from ..core.graph import Computation, Instruction, Module, ModuleGroup, module_in
+from ..core.hooks import Reported
 from ..core.op import OPS, opcodes
-from ..core.report_text import join_words
+from ..core.report_text import Line, headed, join_words
 from ..differentiation.origins import origin_of
 from ..properties.effects import spelling
 from ..properties.mesh import Mesh, mesh_of
@@ -317,7 +318,7 @@ _WIDTH = 110
 
 
 @frozen(repr=False)
-class Explanation:
+class Explanation(Reported):
     """The facts about an instruction that are known before the run, or about all instructions of a name.
 
     `str` returns the text, and `to_dict` returns the facts.
@@ -333,6 +334,9 @@ class Explanation:
         return "\n\n".join("\n".join(_report_lines(part)) for part in self.parts)
 
     __repr__ = __str__
+
+    def _styled_lines(self) -> Iterable[Line]:
+        return headed(str(self).split("\n"))
 
 
 def explain(program: Module | ModuleGroup | Computation | MeshProgram, name: str | Instruction | Value) -> Explanation:

@@ -311,7 +311,7 @@ MOST_SYMBOLS = 20_000
 
 
 @frozen
-class Symbol:
+class OutlineEntry:
     """An entry of the outline, from `start` to `stop`, with its name from `begin` to `end`."""
 
     kind: Literal["computation", "entry", "instruction"]
@@ -321,7 +321,7 @@ class Symbol:
     stop: int
     begin: int
     end: int
-    members: tuple[Symbol, ...] = field(default=(), repr=False)
+    members: tuple[OutlineEntry, ...] = field(default=(), repr=False)
 
 
 _LAYOUT = re.compile(r"\{[^{}]*+\}")
@@ -329,7 +329,7 @@ _SHAPE_AND_OPCODE = re.compile(r"\s*+=\s*+(.{0,120}?[\w-])\(")
 _OPERATION = re.compile(r"(?::\d++)?+\s*+=\s*+\"?([\w.]++)")
 
 
-def outline(document: Document) -> list[Symbol]:
+def outline(document: Document) -> list[OutlineEntry]:
     """The computations of a text, each with its instructions."""
     left = MOST_SYMBOLS
     found = []
@@ -339,11 +339,11 @@ def outline(document: Document) -> list[Symbol]:
         kind: Literal["entry", "computation"] = "entry" if each.is_entry else "computation"
         detail = f"{len(each.members):,} instructions" if each.members else ""
         inside = tuple(
-            Symbol("instruction", m.name, _detail(document, m), m.start, _end(document, m), m.begin, m.end)
+            OutlineEntry("instruction", m.name, _detail(document, m), m.start, _end(document, m), m.begin, m.end)
             for m in members
         )
         found.append(
-            Symbol(kind, each.name or "computation", detail, each.start, each.stop, each.begin, each.end, inside)
+            OutlineEntry(kind, each.name or "computation", detail, each.start, each.stop, each.begin, each.end, inside)
         )
     return found
 

@@ -1,4 +1,4 @@
-"""The language server: the protocol around `features.py`, with one session for each open file.
+"""The language server: the protocol around `features.py`, with an `OpenFile` for each text.
 
 A text is read in a thread after a pause in typing, and its faults are shown; then a process checks and lints it. An
 answer to a request is computed from the current text; facts that need a program come from the last text that could be
@@ -6,7 +6,7 @@ read.
 
 Sections:
 
-    Session: an open file, its text, and what is under way for it
+    OpenFile: its text, what was read from it, and what is under way for it
     Conversions from offsets to the protocol
     The server and its handlers
 """
@@ -27,7 +27,7 @@ from urllib.parse import unquote
 
 from attrs import define, field
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcInvalidParams, PyglsError
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 from pygls.uris import from_fs_path, to_fs_path
@@ -52,11 +52,11 @@ _LARGEST = 64 << 20
 """The greatest number of characters of a text that is read while it is edited."""
 
 # ----------------------------------------------------------------------------
-# Session: an open file, its text, and what is under way for it
+# OpenFile: its text, what was read from it, and what is under way for it
 
 
 @define(eq=False)
-class Session:
+class OpenFile:
     """An open file: its text, what was read from it, the issues of its analysis, and the task that updates them."""
 
     uri: str
@@ -147,7 +147,7 @@ def diagnostic_of(uri: str, text: Text, problem: Problem) -> types.Diagnostic:
     )
 
 
-def symbol_of(text: Text, symbol: features.Symbol) -> types.DocumentSymbol:
+def symbol_of(text: Text, symbol: features.OutlineEntry) -> types.DocumentSymbol:
     return types.DocumentSymbol(
         symbol.name,
         _SYMBOLS[symbol.kind],
@@ -163,7 +163,7 @@ def symbol_of(text: Text, symbol: features.Symbol) -> types.DocumentSymbol:
 
 
 class Protocol(LanguageServerProtocol):
-    """The protocol of pygls, whose own copies of the texts are replaced by sessions.
+    """The protocol of pygls, whose own copies of the texts are replaced by those of `OpenFile`.
 
     pygls ends lines at more characters than the protocol allows, and copies a text for each edit.
     """
@@ -182,7 +182,7 @@ class Protocol(LanguageServerProtocol):
 
 
 class Server(LanguageServer):
-    """The language server; `sessions` has the open files by their addresses."""
+    """The language server; `files` has the open files by their addresses."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         super().__init__(
@@ -192,7 +192,7 @@ class Server(LanguageServer):
             protocol_cls=Protocol,
         )
         self.seconds = seconds
-        self.sessions: dict[str, Session] = {}
+        self.files: dict[str, OpenFile] = {}
         self.reader = ThreadPoolExecutor(1, "reader")
         self.helper = ThreadPoolExecutor(1, "helper")
 
@@ -207,92 +207,100 @@ class Server(LanguageServer):
     def opened(self, params: types.DidOpenTextDocumentParams) -> None:
         item = params.text_document
         self.closed(item.uri)
-        self.sessions[item.uri] = session = Session(item.uri, self.text(item.text), item.version)
-        self._update(session, 0.0)
+        self.files[item.uri] = opened = OpenFile(item.uri, self.text(item.text), item.version)
+        self._update(opened, 0.0)
 
     def changed(self, params: types.DidChangeTextDocumentParams) -> None:
-        session = self.sessions.get(params.text_document.uri)
-        if session is None:
+        opened = self.files.get(params.text_document.uri)
+        if opened is None:
             return
         for change in params.content_changes:
             if isinstance(change, types.TextDocumentContentChangePartial):
                 begin, end = change.range.start, change.range.end
-                session.text = session.text.edited(
+                opened.text = opened.text.edited(
                     Position(begin.line, begin.character), Position(end.line, end.character), change.text
                 )
             else:
-                session.text = self.text(change.text)
-        session.version = params.text_document.version
-        seconds = session.reading.seconds if session.reading is not None else 0.0
-        self._update(session, min(max(DELAY, seconds), _MOST_DELAY))
+                opened.text = self.text(change.text)
+        opened.version = params.text_document.version
+        seconds = opened.reading.seconds if opened.reading is not None else 0.0
+        self._update(opened, min(max(DELAY, seconds), _MOST_DELAY))
 
     def closed(self, uri: str) -> None:
-        session = self.sessions.pop(uri, None)
-        if session is not None and session.task is not None:
-            session.task.cancel()
+        opened = self.files.pop(uri, None)
+        if opened is not None and opened.task is not None:
+            opened.task.cancel()
 
-    def _update(self, session: Session, delay: float) -> None:
-        """Read and analyse the text of a session after a delay, in place of what is under way."""
-        if session.task is not None:
-            session.task.cancel()
-        session.task = asyncio.get_running_loop().create_task(self._follow(session, delay))
+    def _update(self, opened: OpenFile, delay: float) -> None:
+        """Read and analyse the text of an open file after a delay, in place of what is under way."""
+        if opened.task is not None:
+            opened.task.cancel()
+        opened.task = asyncio.get_running_loop().create_task(self._follow(opened, delay))
+        opened.task.add_done_callback(self._report_mistake)
 
-    async def _follow(self, session: Session, delay: float) -> None:
+    def _report_mistake(self, task: asyncio.Task[None]) -> None:
+        """Show a mistake of the server to its user, who cannot see that diagnostics are missing."""
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            self.report_server_error(error, PyglsError)
+
+    async def _follow(self, opened: OpenFile, delay: float) -> None:
         await asyncio.sleep(delay)
-        text, file = session.text, session.file
+        text, file = opened.text, opened.file
         if len(text.source) > _LARGEST:
-            session.note = _note(text, f"the text is longer than {_LARGEST:,} characters, and is not read while edited")
-            await self._show(session)
+            opened.was_read.set()
+            opened.note = _note(text, f"the text is longer than {_LARGEST:,} characters, and is not read while edited")
+            await self._show(opened)
             return
         reading = await self.in_thread(functools.partial(read, text, file), self.reader)
-        session.keep(text, reading)
-        session.issues, session.note = {}, None
-        await self._show(session)
+        opened.keep(text, reading)
+        opened.issues, opened.note = {}, None
+        await self._show(opened)
         if not any(part.module is not None for part in reading.parts) or not self.seconds:
             return
         try:
             async with contextlib.aclosing(analysed(text, file, self.seconds)) as stages:
                 async for stage, issues in stages:
-                    session.issues[stage] = issues
-                    await self._show(session)
+                    opened.issues[stage] = issues
+                    await self._show(opened)
         except TimeoutError:
-            stage = "lint" if session.issues else "check"
-            session.note = _note(
+            stage = "lint" if opened.issues else "check"
+            opened.note = _note(
                 text, f"`xbuild {stage}` of this file takes longer than {self.seconds:g} seconds, and was stopped here"
             )
-            await self._show(session)
+            await self._show(opened)
         except ChildProcessError:
-            session.note = _note(text, "the check ended without an answer; `xbuild check` of this file may say why")
-            await self._show(session)
+            opened.note = _note(text, "the check ended without an answer; `xbuild check` of this file may say why")
+            await self._show(opened)
 
-    async def _show(self, session: Session) -> None:
-        """Send the problems of the session's text, if it is still the one that was read."""
-        if session.read_text is not None and session.read_text is not session.text:
+    async def _show(self, opened: OpenFile) -> None:
+        """Send the problems of the text, if it is still the one that was read."""
+        if opened.read_text is not None and opened.read_text is not opened.text:
             return
-        problems = [*(session.reading.faults if session.reading is not None else ())]
-        if session.issues:
-            document = Document(session.text, session.file, session.reading or Reading())
-            document = _with_index(document, session._document)
-            issues = [issue for stage in session.issues.values() for issue in stage]
+        problems = [*(opened.reading.faults if opened.reading is not None else ())]
+        if opened.issues:
+            document = Document(opened.text, opened.file, opened.reading or Reading())
+            document = _with_index(document, opened._document)
+            issues = [issue for stage in opened.issues.values() for issue in stage]
             problems += await self.in_thread(lambda: features.problems_of(document, issues))
-        problems += [session.note] if session.note is not None else []
-        found = [diagnostic_of(session.uri, session.text, each) for each in problems]
-        if session.shown != (session.version, found):
-            session.shown = session.version, found
+        problems += [opened.note] if opened.note is not None else []
+        found = [diagnostic_of(opened.uri, opened.text, each) for each in problems]
+        if opened.shown != (opened.version, found):
+            opened.shown = opened.version, found
             self.text_document_publish_diagnostics(
-                types.PublishDiagnosticsParams(session.uri, found, version=session.version)
+                types.PublishDiagnosticsParams(opened.uri, found, version=opened.version)
             )
 
     # Requests
 
     async def document(self, uri: str) -> Document | None:
         """The document of an open file, with its index, which a thread makes; it waits for the first reading."""
-        session = self.sessions.get(uri)
-        if session is None:
+        opened = self.files.get(uri)
+        if opened is None:
             return None
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(session.was_read.wait(), _MOST_DELAY)
-        document = session.document
+            await asyncio.wait_for(opened.was_read.wait(), _MOST_DELAY)
+        document = opened.document
         await self.in_thread(lambda: document.index)
         return document
 
@@ -414,7 +422,7 @@ def make_server(seconds: float = SECONDS) -> Server:
 
     @feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
     async def rename(params: types.RenameParams) -> types.WorkspaceEdit | None:
-        uri, session = params.text_document.uri, server.sessions.get(params.text_document.uri)
+        uri, opened = params.text_document.uri, server.files.get(params.text_document.uri)
 
         def answer(document: Document, place: int) -> types.WorkspaceEdit:
             name = params.new_name.strip().lstrip("%@")
@@ -422,7 +430,7 @@ def make_server(seconds: float = SECONDS) -> Server:
                 types.TextEdit(range_of(document.text, begin, end), name)
                 for begin, end in features.rename(document, place, name)
             ]
-            if session is None or session.text is not document.text:
+            if opened is None or opened.text is not document.text:
                 raise features.RenameError("the text has changed since the request")
             return types.WorkspaceEdit(changes={uri: edits})
 

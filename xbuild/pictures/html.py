@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from importlib.resources import files
 from typing import Any
 
 from shape_inference.escaping import in_html, in_json, policy
 
+from ..core.report_text import Line, html
 from .data import Scale
 from .folding import first_instruction, frames
 from .geometry import PictureLayout, Rectangle
@@ -167,6 +168,11 @@ def beside(report: str, svg: str, theme: str, report_first: bool = False) -> str
     parts = [f'<div class="xb-picture">{svg}</div>', f"<pre>{report}</pre>"]
     both = "".join(reversed(parts) if report_first else parts)
     return f'<div class="xb-report {theme}"><style>{_style(theme)}</style>{both}</div>'
+
+
+def report(lines: Iterable[Line], theme: str = "auto") -> str:
+    """The HTML of a report without a picture."""
+    return f'<div class="xb-report {theme}"><style>{_style(theme)}</style><pre>{html(lines)}</pre></div>'
 
 
 def _style(theme: str) -> str:

@@ -18,6 +18,7 @@ from attrs import evolve, field, frozen
 
 from ..checking.deadlock.level_run import LevelContext
 from ..core.graph import Instruction
+from ..core.hooks import Showable
 from ..core.report_text import MOST_ROWS
 from ..costs import Cost
 from ..properties.effects import TRANSFERS
@@ -184,7 +185,7 @@ class Share:
 
 
 @frozen(eq=False, repr=False, slots=False)
-class Timeline:
+class Timeline(Showable):
     """The timeline of a program on a machine. str() returns a report.
 
     `seconds` is the time when the last device ends. `classes` has the times of devices that do the same work, and
