@@ -16,6 +16,7 @@ import pytest
 
 import xbuild as xb
 from tests.commands.command_line import usage, xbuild
+from tests.commands.conftest import PROGRAMS
 from tests.commands.test_cli_shard import TEXT as CONFLICTS
 from tests.fuzzing.names import HOSTILE, PLACES, text_of
 from xbuild.files.targets import load
@@ -197,12 +198,35 @@ def test_each_format_ends_like_text(schema: str, run: str) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_wrong_use_and_limits_leave_stdout_empty() -> None:
+def test_wrong_use_and_limits_leave_stdout_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     for words in (["check", "absent.hlo"], ["cost", "ok.hlo", "--timeline"], ["run", "ok.hlo"]):
         for form in ("json", "sarif", "github"):
             assert usage(xbuild(*words, "--format", form))
-    done = xbuild("cost", f"{BLOCK}:tensor", "--partition", "--json", "--max-seconds", 0)
+
+    def run_out_of_memory(program: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr("xbuild.cli.check.module_of", run_out_of_memory)
+    done = xbuild("check", "ok.hlo", "--json")
     assert (done.exit_code, done.stdout) == (3, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "message", "code"),
+    [
+        ("refused", "dimension_mismatch", "add: lhs is f32[2] and rhs is f32[3]: ", "builder.build(xb.ops.add(x, y))"),
+        ("fails", "raised", "ZeroDivisionError: division by zero", "return inner / 0"),
+    ],
+)
+def test_an_error_in_a_python_target_has_its_line(
+    name: str, rule: str, message: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("programs.py").write_text(PROGRAMS)
+    (issue,) = document(f"check programs.py:{name}", "--json")["issues"]
+    assert (issue["rule"], issue["file"], issue["function"]) == (rule, "programs.py", name)
+    assert issue["message"].startswith(message)
+    assert code in PROGRAMS.splitlines()[issue["line"] - 1]
 
 
 # ----------------------------------------------------------------------------
@@ -231,6 +255,7 @@ def test_sarif_is_valid(_: str, run: str, schema: Any) -> None:
         assert rule["id"] == result["ruleId"]
         assert rule["help"]["text"] != rule["id"], f"xbuild explain {rule['id']} explains nothing"
         assert rule["shortDescription"]["text"].endswith(".")
+        assert rule["fullDescription"]["text"].startswith(rule["shortDescription"]["text"])
         (location,) = result["locations"]
         assert location["physicalLocation"]["artifactLocation"]["uri"]
 
@@ -343,6 +368,13 @@ def test_hostile_names_obey_each_format(words: str, hostile: str, schema: Any, f
             log = json.loads(done.stdout)
             if form == "sarif":
                 assert [error.message for error in schema.iter_errors(log)] == []
+
+
+def test_a_job_of_github_reads_no_command_on_stderr(hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    done = xbuild("check", f"{hostile}.none")
+    assert "add-mask" in done.stderr
+    assert [line for line in done.stderr.splitlines() if command_of(line)] == []
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)

@@ -82,7 +82,7 @@ def test_real_xla_reads_the_same_strings() -> None:
 
 COMMANDS = (
     "show", "show --style percent", "show --style full", "show --only collectives", "show --plan", "check",
-    "check --json",
+    "check --json", "check --format sarif", "cost --format json",
     "viz", "viz --data {data} --data-name {name}", "run --random 1", "run --random 1 --strict", "run --inputs {npz}",
     "run --random 1 --infeed {npz}", "run --random 1 --trace {folder}", "diff {other}", "viz --around {name}",
     "viz --fold {name}", "extract --around {name}", "run --random 1 --platform {name} --engine xla",

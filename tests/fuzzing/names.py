@@ -43,7 +43,7 @@ HOSTILE = (
     "file:///etc/passwd", "%s%n{}", "{0}{name!r}", "${window.pwned=1}", "`;window.pwned=1;`", "';window.pwned=1;//",
     '"});window.pwned=1;//', '" onmouseover="window.pwned=1', "' style='color:red", "[red]bold[/red]",
     "</table>>]", "}\nENTRY e {", "*/", "/*", "//", "%%{init: {}}%%", "end", "click a call b()", "ROOT", " ", "",
-    "jit(f)/a/b", "a/../b", "/", "x" * 300,
+    "::error file=a::pwned", "##[add-mask]pwned", "%0A::add-mask::pwned", "jit(f)/a/b", "a/../b", "/", "x" * 300,
 )  # fmt: skip
 PLACES = ("op_name", "op_type", "source_file", "frontend", "sharding", "backend_config", "target")
 ROWS = 150

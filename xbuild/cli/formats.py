@@ -23,7 +23,7 @@ from shape_inference.escaping import in_annotation, in_annotation_property, prin
 
 from ..core.graph import Source
 from ..core.issues import Issue, Level
-from ..files.targets import STDIN, file_of
+from ..files.targets import STDIN, UserError, file_of
 from ..text.scanner import HloParseError
 from .outputs import chosen_format, say, say_json
 
@@ -88,7 +88,7 @@ REFUSAL: Mapping[str, Any] = {"kind": "error", "refused": True}
 """The facts of a program that is refused before the command has a result."""
 
 
-def issues_of(error: Exception, target: str) -> tuple[Issue, ...]:
+def issues_of(error: BaseException, target: str) -> tuple[Issue, ...]:
     """The issues of an error with which a program is refused or a run stops."""
     from ..checking import Refused
 
@@ -102,9 +102,15 @@ def issues_of(error: Exception, target: str) -> tuple[Issue, ...]:
             Issue(each.kind, "error", each.message, Source(_file_of(target), each.line, ""), fix="; ".join(each.hints))
             for each in error.faults
         )
+    source = error.source if isinstance(error, UserError) else None
+    if isinstance(error, UserError) and error.error is not None:
+        error = error.error
+    sentence = str(error).partition("\n")[0]
     if isinstance(error, XbuildError):
-        return (Issue(error.kind, "error", str(error), fix="; ".join(error.hints)),)
-    return (Issue("raised", "error", str(error)),)
+        sentence = sentence.removesuffix(f" [{error.kind}]")
+        return (Issue(error.kind, "error", sentence, source, fix="; ".join(error.hints)),)
+    name = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+    return (Issue("raised", "error", f"{name}{sentence}", source),)
 
 
 def facts_of(error: Exception) -> dict[str, Any]:
@@ -155,10 +161,12 @@ def _rule(rule: str, level: Level) -> dict[str, Any]:
     from ..reference.words import explain_word
 
     text = printable("\n\n".join(explain_word(rule)) or rule)
-    sentence, dot, _ = " ".join(text.removeprefix(f"{rule}: ").split("\n\n")[-1].split()).partition(". ")
+    description = " ".join(text.removeprefix(f"{rule}: ").split("\n\n")[-1].split())
+    sentence, dot, _ = description.partition(". ")
     return {
         "id": rule,
         "shortDescription": {"text": sentence + dot.strip()},
+        "fullDescription": {"text": description},
         "help": {"text": text},
         "defaultConfiguration": {"level": level},
     }

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from shape_inference import XbuildError
 from shape_inference.escaping import Harmless
 
-from ..core.graph import Computation, Module, ModuleGroup, module_in
+from ..core.graph import Computation, Module, ModuleGroup, Source, module_in
 from ..core.identifiers import short_path
 from .arrays import ArchiveError, kind_of, read_text
 from .programs import is_of_jax
@@ -54,7 +54,14 @@ class TargetError(Harmless, ValueError):
 
 
 class UserError(Harmless):
-    """The error for an exception of a user's file; the message is the traceback with the user's lines only."""
+    """The error for an exception of a user's file; the message is the traceback with the user's lines only.
+
+    `error` is the exception, and `source` the innermost of these lines; both are None for a call of sys.exit.
+    """
+
+    def __init__(self, message: str, error: BaseException | None = None) -> None:
+        super().__init__(message)
+        self.error, self.source = error, None if error is None else _user_line(error)
 
 
 def load(
@@ -323,7 +330,7 @@ def _guarded(runs: Callable[[], Any], what: str) -> Any:
     try:
         return runs()
     except Exception as error:
-        raise UserError(own_traceback(error)) from None
+        raise UserError(own_traceback(error), error) from None
     except SystemExit as end:
         raise UserError(
             f"{what} calls sys.exit({'' if end.code is None else repr(end.code)}) and provides no program"
@@ -336,6 +343,12 @@ def own_traceback(error: BaseException) -> str:
     told.stack = traceback.StackSummary.from_list(frame for frame in told.stack if _is_users(frame.filename))
     told.__cause__ = told.__context__ = None
     return "".join(told.format()).rstrip()
+
+
+def _user_line(error: BaseException) -> Source | None:
+    """The innermost line of the user on the traceback of an error."""
+    rows = [row for row in traceback.extract_tb(error.__traceback__) if _is_users(row.filename)]
+    return Source(rows[-1].filename, rows[-1].lineno or 0, rows[-1].name) if rows else None
 
 
 def _is_users(file: str) -> bool:
@@ -370,7 +383,7 @@ def _converted(value: Any, path: str, name: str, is_global: bool) -> Any:
     except XbuildError:
         raise
     except Exception as error:  # of a user's function, which JAX traces
-        raise UserError(own_traceback(error)) from None
+        raise UserError(own_traceback(error), error) from None
 
 
 def _call(function: Callable[..., Any], name: str) -> Any:
