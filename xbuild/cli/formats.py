@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -138,6 +137,8 @@ _ROOT = "%SRCROOT%"
 
 def sarif(command: str, found: Sequence[Found]) -> dict[str, Any]:
     """A SARIF log with one run: the rules that the issues name, and a result for each issue."""
+    from importlib.metadata import version  # slow to import
+
     rules = {rule: number for number, rule in enumerate(dict.fromkeys(issue.rule for _, issue in found))}
     levels: dict[str, Level] = {issue.rule: issue.level for _, issue in reversed(found)}
     driver = {
