@@ -1,6 +1,7 @@
 """Assertions on compiled text as contracts: programs in the styles of public tests, each with a broken variant.
 
-`python -m tests.jax_versions.contracts` compiles all of them with the JAX that is installed, and prints what differs.
+`python -m tests.jax_versions.contracts` compiles all of them with the JAX that is installed, and prints what differs;
+with names, only those.
 A contract must hold for its program and fail for the broken one: for the function of JAX, for the text that XLA
 compiles, and for that text with every collective made asynchronous in two ways. Then it changes one collective in each
 of 30 random programs, which a contract in a file must detect.
@@ -536,13 +537,12 @@ if __name__ == "__main__":
     wrong = {name: found for name in available if (found := [*faults(name)])}
     for name, found in wrong.items():
         print(f"{name}:", *found, sep="\n  ")
-    missed = []
+    counts = f"{len(available) - len(wrong)} passed, {len(wrong)} failed, {len(chosen) - len(available)} not available"
+    print(f"JAX {jax.__version__}: contracts: {counts}")
+    missed: list[str] = []
     if not sys.argv[1:]:
         with tempfile.TemporaryDirectory() as place:
             missed = [*missed_changes(30, Path(place))]
         print("".join(f"{each}\n" for each in missed), end="")
-    print(
-        f"JAX {jax.__version__}: {len(available) - len(wrong)} contracts passed, {len(wrong)} failed, "
-        f"{len(chosen) - len(available)} not available; {len(missed)} of {30 * len(CHANGES)} changes missed"
-    )
+        print(f"changes of a collective: {30 * len(CHANGES)}, missed: {len(missed)}")
     sys.exit(bool(wrong or missed))
