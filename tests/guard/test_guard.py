@@ -158,9 +158,16 @@ def test_a_folder_of_the_user_is_left_alone(tmp_path: Path, capsys: pytest.Captu
     assert "cannot write" in capsys.readouterr().err
 
 
+def test_a_program_that_communicates_nothing_is_not_read() -> None:
+    with guard.active() as active:
+        guard.see("jit_new", "HloModule m\nENTRY e { ROOT all-reduce.1 = f32[2] frobnicate() }", ())
+    (program,) = active.programs
+    assert str(program.verdict) == "ok: the program communicates with no device and no host"
+
+
 def test_a_program_that_cannot_be_read_runs(capsys: pytest.CaptureFixture[str]) -> None:
     with guard.active() as active:
-        guard.see("jit_new", "HloModule m\nENTRY e { ROOT x = f32[2] frobnicate() }", ())
+        guard.see("jit_new", "HloModule m\nENTRY e { x = f32[2] frobnicate() ROOT y = f32[2] all-reduce(x) }", ())
     (program,) = active.programs
     assert program.verdict is None
     assert "frobnicate" in program.problem

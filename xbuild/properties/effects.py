@@ -107,7 +107,7 @@ _WRAPPING = opcodes(lambda op: op.calls == "wrapped")
 
 COVERING = ("all_gather", "all_reduce", "all_to_all", "ragged_all_to_all", "reduce_scatter")
 MEETING = MEETS | _WRAPPING
-_ALWAYS = opcodes(lambda op: op.needs != "nobody")
+COMMUNICATION = opcodes(lambda op: op.needs != "nobody")
 _MAYBE = _WRAPPING | START_OF.keys()
 HALVES = opcodes(lambda op: op.half != "none")
 STRUCTURE = opcodes(lambda op: op.is_view and op.half == "none" and op.elements in ("made", "whole"))
@@ -115,7 +115,7 @@ STRUCTURE = opcodes(lambda op: op.is_view and op.half == "none" and op.elements 
 IDENTITIES = opcodes(lambda op: op.is_identity)
 _CALLING = opcodes(lambda op: op.calls != "nothing")
 ENTERING = _CALLING - MEETING
-_NOTABLE = _ALWAYS | HALVES | _CALLING
+_NOTABLE = COMMUNICATION | HALVES | _CALLING
 
 
 def spelling(opcode: str) -> str:
@@ -219,7 +219,7 @@ def is_under_way(instruction: Instruction) -> bool:
 def communicates_itself(instruction: Instruction) -> bool:
     """Whether an instruction itself needs another device or the host, not only a computation that it calls."""
     opcode = instruction.opcode
-    if opcode in _ALWAYS:
+    if opcode in COMMUNICATION:
         return True
     if opcode not in _MAYBE:
         return False
@@ -434,4 +434,4 @@ def _acts(
 
 
 _COMPLETING = opcodes(lambda op: op.half in ("update", "done"))
-_QUIET = OPS.keys() - _OUTSIDE - _ALWAYS - _MAYBE - _COMPLETING - _CALLING
+_QUIET = OPS.keys() - _OUTSIDE - COMMUNICATION - _MAYBE - _COMPLETING - _CALLING
