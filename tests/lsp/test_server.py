@@ -183,3 +183,14 @@ def test_without_pygls_the_command_says_what_to_install() -> None:
     assert done.returncode == 1
     assert "pip install 'xbuild-hlo[lsp]' [missing_extra]" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_files_that_are_no_programs_are_left_alone() -> None:
+    async def body(client: Client) -> None:
+        client.open("file:///readme.txt", "A text.\n")
+        client.open("file:///dump.txt", "// by hand\n" + HLO.replace("compare(", "compar("))
+        assert [each.code for each in await client.diagnostics("file:///dump.txt")] == ["unknown_opcode"]
+        assert await client.ask(types.TEXT_DOCUMENT_HOVER, "file:///readme.txt", 0) is None
+        assert "file:///readme.txt" not in client.published
+
+    with_server("--check-seconds", "0")(body)

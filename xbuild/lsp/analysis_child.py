@@ -79,7 +79,7 @@ MOST_PLACES = 20
 
 
 def line_in_text(source: Source | None) -> int | None:
-    """The line of the text; None if the source is a line of the user's program."""
+    """The line of the text; None if the source is a Python line."""
     if isinstance(source, TextSource) and not isinstance(source, MetadataSource):
         return source.line
     return None

@@ -96,6 +96,18 @@ def read(text: Text, file: str) -> Reading:
     return Reading(tuple(parts), tuple(faults), time.perf_counter() - began)
 
 
+_BEGINS = re.compile(r"(?:\s++|//[^\n]*+)*+(?:HloModule|ENTRY)\b")
+
+
+def is_program(file: str, source: str) -> bool:
+    """Whether a file is one to read: by its suffix, or since its text begins like a program.
+
+    >>> is_program("a.hlo", ""), is_program("a.txt", "HloModule m"), is_program("readme.txt", "A text.")
+    (True, True, False)
+    """
+    return file.endswith((".hlo", ".mlir")) or _BEGINS.match(source) is not None or either.is_mlir(source)
+
+
 def _read_module(source: str, file: str, is_mlir: bool) -> Module:
     if is_mlir:
         from ..stablehlo.reading.reader import parse_stablehlo

@@ -53,7 +53,7 @@ def definition(document: Document, offset: int) -> Definition | MetadataSource |
 
 
 def user_line(document: Document, offset: int) -> MetadataSource | None:
-    """The line of the user's program that made the instruction at an offset, or the one whose text holds it."""
+    """The Python line that made the instruction at an offset, or the instruction whose text holds the offset."""
     found = document.index.at(offset)
     named = found.definition if found is not None and found.kind == "instruction" else None
     named = named or document.index.instruction_at(offset)
@@ -97,7 +97,7 @@ class RenameError(ValueError):
 
 
 def renamed(document: Document, offset: int) -> Mention:
-    """The name at an offset that a rename would change. Raises RenameError if there is none."""
+    """The name at an offset that a rename would change. Raises RenameError if no name is there."""
     found = document.index.at(offset)
     if found is None or found.kind not in ("instruction", "computation"):
         raise RenameError("only names of instructions and computations can be changed")
@@ -414,7 +414,7 @@ class Completion:
 
 
 def completions(document: Document, offset: int) -> list[Completion]:
-    """The words that can stand at an offset: opcodes, attributes of the opcode, operands, computations."""
+    """The words that can follow at an offset: opcodes, attributes of the opcode, operands, computations."""
     line = document.text.line_range(document.text.line_of(offset))[0]
     before = document.source[max(line, offset - 2000) : offset]
     found = (

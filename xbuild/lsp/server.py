@@ -35,7 +35,7 @@ from pygls.uris import from_fs_path, to_fs_path
 from ..core.graph import MetadataSource
 from . import features
 from .analysis import analysed
-from .document import Document, Problem, Reading, read
+from .document import Document, Problem, Reading, is_program, read
 from .index import Definition
 from .text import Encoding, Position, Text
 
@@ -247,6 +247,9 @@ class Server(LanguageServer):
     async def _follow(self, opened: OpenFile, delay: float) -> None:
         await asyncio.sleep(delay)
         text, file = opened.text, opened.file
+        if not is_program(file, text.source):
+            opened.was_read.set()
+            return
         if len(text.source) > _LARGEST:
             opened.was_read.set()
             opened.note = _note(text, f"the text is longer than {_LARGEST:,} characters, and is not read while edited")
@@ -489,5 +492,5 @@ async def _explained(answer: Awaitable[Result]) -> Result:
 
 def serve(seconds: float = SECONDS) -> None:
     """Serve one client over stdin and stdout until it ends the connection."""
-    logging.getLogger("pygls").setLevel(logging.ERROR)  # a client that goes away is no error of its user
+    logging.getLogger("pygls").setLevel(logging.ERROR)  # a client that ends without a goodbye is not an error
     make_server(seconds).start_io()
