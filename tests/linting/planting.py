@@ -31,6 +31,9 @@ class Planted:
     names: frozenset[str]
 
 
+_INSTRUCTION = re.compile(r"  (?:ROOT )?[\w.\-]+ = ")
+
+
 class NoPlaceError(Exception):
     """The program has no place for the fault."""
 
@@ -107,18 +110,19 @@ class Draft:
 
     # -- edits
 
-    def _span(self, value: xb.Instruction) -> tuple[int, int]:
-        """The line of a value, and the end of its computation."""
+    def _span(self, value: xb.Instruction) -> tuple[int, int, int]:
+        """The line of a value, the line after it, and the end of its computation; its attributes may take lines."""
         home = self.flow.home[value]
         head = f"ENTRY {home.name} {{" if home is self.module.entry else f"{home.name} {{"
         begin = self.lines.index(head)
         end = next(n for n in range(begin, len(self.lines)) if self.lines[n] == "}")
         pattern = re.compile(rf"  (?:ROOT )?{re.escape(value.name)} = ")
-        return next(n for n in range(begin, end) if pattern.match(self.lines[n])), end
+        at = next(n for n in range(begin, end) if pattern.match(self.lines[n]))
+        return at, next((n for n in range(at + 1, end) if _INSTRUCTION.match(self.lines[n])), end), end
 
     def replace(self, value: xb.Instruction, lines: list[str], by: str, only: xb.Instruction | None = None) -> None:
         """Insert lines after a value, and use `by` in place of the value, or only in one user."""
-        at, end = self._span(value)
+        at, after, end = self._span(value)
         name = re.compile(rf"(?<![\w.\-]){re.escape(value.name)}(?![\w.\-])")
         places = range(at + 1, end) if only is None else [self._span(only)[0]]
         for number in places:
@@ -128,7 +132,7 @@ class Draft:
         if self.lines[at].startswith("  ROOT "):
             self.lines[at] = self.lines[at].replace("  ROOT ", "  ", 1)
             lines = [*lines[:-1], f"ROOT {lines[-1]}"]
-        self.lines[at + 1 : at + 1] = [f"  {each}" for each in lines]
+        self.lines[after:after] = [f"  {each}" for each in lines]
 
     def reducer(self, dtype: str) -> str:
         """The name of a computation that adds, which is inserted."""
@@ -140,7 +144,7 @@ class Draft:
     def append(self, parameters: list[tuple[str, str, str]], lines: list[str], results: list[tuple[str, str]]) -> None:
         """Append parameters, lines and results to the entry: names with shapes, and the attributes of parameters."""
         entry, root = self.module.entry, self.module.entry.root
-        at, _ = self._span(root)
+        at, after, _ = self._span(root)
         first = len(entry.parameters)
         head = [
             f"  {name} = {shape} parameter({first + n}){attributes}"
@@ -160,7 +164,7 @@ class Draft:
         shapes = ", ".join([*map(str, elements), *(shape for _, shape in results)])
         names = ", ".join([*old, *(name for name, _ in results)])
         tail = f"  ROOT planted_results = ({shapes}) tuple({names})"
-        self.lines[at + 1 : at + 1] = [*parts, *head, *(f"  {each}" for each in lines), tail]
+        self.lines[after:after] = [*parts, *head, *(f"  {each}" for each in lines), tail]
         self.lines[0] = _without_layout(self.lines[0])
 
     def finish(self, rule: str, *names: str) -> Planted:

@@ -33,7 +33,7 @@ from ..properties.effects import (
 from ..properties.patterns import pairwise_reducers
 from ..properties.trip_counts import is_invariant, known_trips, path_of
 from .facts import ProgramFacts, size_of
-from .flow import IDS, MOVES, SUMMING
+from .flow import MOVES, SUMMING
 from .rules import issue, rule
 
 # ----------------------------------------------------------------------------
@@ -78,10 +78,10 @@ def _is_written_by_user(permute: Instruction) -> bool:
 
 
 def _is_masked(facts: ProgramFacts, permute: Instruction) -> bool:
-    """Whether every use selects by the device, or multiplies by something that depends on it."""
+    """Whether every use selects by the number of the device, or multiplies by what is computed from it."""
 
-    def is_own_mask(value: Instruction) -> bool:
-        return facts.flow.depends_on([value], lambda each: each.opcode in IDS)
+    def is_mask(value: Instruction) -> bool:
+        return value in facts.flow.of_ids and value not in facts.flow.of_data
 
     users = [
         user
@@ -89,8 +89,8 @@ def _is_masked(facts: ProgramFacts, permute: Instruction) -> bool:
         if user.opcode not in MOVES and not user.opcode.endswith("_done")
     ]
     return bool(users) and all(
-        (user.opcode == "select" and is_own_mask(user.operands[0]))
-        or (user.opcode in ("multiply", "and") and any(map(is_own_mask, user.operands)))
+        (user.opcode == "select" and is_mask(user.operands[0]))
+        or (user.opcode in ("multiply", "and") and any(map(is_mask, user.operands)))
         for user in users
     )
 
@@ -114,7 +114,7 @@ def reduced_twice(facts: ProgramFacts) -> Iterator[Issue]:
             opcode = reducers[number] if number < len(reducers) else reducers[0] if len(reducers) == 1 else ""
             if opcode not in ("add", "maximum", "minimum", "and", "or"):
                 continue
-            if not _is_equal_within(facts, operand, groups) or not _comes_from_data(facts, operand):
+            if not _is_equal_within(facts, operand, groups) or operand not in facts.flow.of_data:
                 continue
             count = row.collective.group_size
             result = f"the sum is {count} times the value" if opcode == "add" else "the result is the value itself"
@@ -141,11 +141,6 @@ def _is_equal_within(facts: ProgramFacts, value: Instruction, groups: Groups) ->
         return False
     number = {device: n for n, group in enumerate(found) for device in group}
     return all(len({number.get(device, -1 - device) for device in group}) == 1 for group in groups)
-
-
-def _comes_from_data(facts: ProgramFacts, value: Instruction) -> bool:
-    """Whether a value depends on more than constants; psum(1) counts devices."""
-    return facts.flow.depends_on([value], lambda each: each.opcode in ("parameter", "infeed", "custom_call", "rng"))
 
 
 def _reduced_before(facts: ProgramFacts, value: Instruction) -> Instruction | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 from attrs import define, field
@@ -144,6 +145,40 @@ class ValueFlow:
         if value.opcode == "parameter":
             return all(caller.opcode in PLAIN_CALLS for caller in self.callers.get(self.home[value], ()))
         return value.opcode in PLAIN_CALLS
+
+    @cached_property
+    def of_data(self) -> frozenset[Instruction]:
+        """The values that are computed from more than constants: from parameters of the program, or from outside."""
+        outside = {"infeed", "custom_call", "rng"}
+        return self._computed_from(
+            each
+            for each, home in self.home.items()
+            if each.opcode in outside or (each.opcode == "parameter" and home not in self.callers)
+        )
+
+    @cached_property
+    def of_ids(self) -> frozenset[Instruction]:
+        """The values that are computed from the number of the device."""
+        return self._computed_from(each for each in self.home if each.opcode in IDS)
+
+    @cached_property
+    def _ahead(self) -> dict[Instruction, list[Instruction]]:
+        """The values that are computed from each value in one step."""
+        found: dict[Instruction, list[Instruction]] = {}
+        for value in self.home:
+            for each in self.behind(value):
+                found.setdefault(each, []).append(value)
+        return found
+
+    def _computed_from(self, values: Iterable[Instruction]) -> frozenset[Instruction]:
+        stack = [*values]
+        found = set(stack)
+        while stack:
+            for each in self._ahead.get(stack.pop(), ()):
+                if each not in found:
+                    found.add(each)
+                    stack.append(each)
+        return frozenset(found)
 
     def depends_on(
         self, values: Sequence[Instruction], is_wanted: Callable[[Instruction], bool], is_passed: Passed | None = None

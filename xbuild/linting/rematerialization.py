@@ -18,7 +18,7 @@ from ..core.graph import Computation, Instruction, Module, ModuleGroup
 from ..costs.report import short
 from ..costs.work import leaf_bytes
 from ..properties.effects import START_OF, base_of
-from .flow import IDS, MOVES, ValueFlow
+from .flow import MOVES, ValueFlow
 
 
 @frozen
@@ -91,4 +91,4 @@ class Rematerializations:
 
     def _depends_on_device(self, sliced: Instruction) -> bool:
         """Whether a start of a slice is computed from the id of the device."""
-        return self.flow.depends_on(sliced.operands[1:], lambda each: each.opcode in IDS)
+        return any(each in self.flow.of_ids for each in sliced.operands[1:])
