@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lsp.client import ROOT
 from tests.lsp.programs import HLO, INLINE, MLIR, STUCK
 from tests.lsp.test_index import find
 from xbuild.core.graph import MetadataSource, Source
@@ -17,6 +17,8 @@ from xbuild.lsp import features
 from xbuild.lsp.document import Document, read
 from xbuild.lsp.index import Definition
 from xbuild.lsp.text import Text
+
+ROOT = Path(__file__).parents[2]
 
 
 def opened(source: str, file: str = "program.hlo") -> Document:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("pygls", reason="the language server wants pygls")
+
 from tests.lsp.neovim import drive
 from tests.lsp.programs import HLO, INLINE, MLIR
 

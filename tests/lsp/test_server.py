@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytest.importorskip("pygls", reason="the language server wants pygls")
+
 from lsprotocol import types
 
 from tests.lsp.client import ROOT, Client, connected
@@ -55,6 +58,7 @@ def test_diagnostics_follow_the_text_as_it_is_typed() -> None:
     with_server("--check-seconds", "0")(body)
 
 
+@pytest.mark.slow
 def test_a_deadlock_is_reported_and_disappears_with_its_cause() -> None:
     async def body(client: Client) -> None:
         client.open(URI, STUCK)
@@ -137,6 +141,7 @@ def test_the_check_ends_at_its_limit_and_says_so() -> None:
     with_server("--check-seconds", "0.05")(body)
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_answered() -> None:
     async def body(client: Client) -> None:
         for number, source in enumerate(HOSTILE.values()):
@@ -149,6 +154,7 @@ def test_hostile_texts_are_answered() -> None:
     with_server("--check-seconds", "2")(body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "source"), [("program.hlo", HLO), ("program.mlir", MLIR)])
 def test_random_edits(name: str, source: str) -> None:
     async def body(client: Client) -> None:
@@ -159,6 +165,7 @@ def test_random_edits(name: str, source: str) -> None:
     with_server()(body)
 
 
+@pytest.mark.slow
 def test_first_diagnostics_take_little_more_than_reading() -> None:
     notes = 'metadata={{op_name="jit(f)/add" source_file="/m.py" source_line={0}}}'
     line = f"  x.{{0}} = f32[8,128]{{{{1,0}}}} add(x.{{1}}, x.{{1}}), {notes}\n"
