@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import xbuild as xb
@@ -55,6 +57,12 @@ def step(gradient: str, sharding: str = "sharding={replicated}") -> str:
   new_v = f32[8,8] subtract(v, gv)
   ROOT r = (f32[8,8], f32[8,8]) tuple(new_w, new_v)"""
     )
+
+
+def of_replicas(text: str) -> str:
+    """The program for four replicas, whose parameters have no annotations."""
+    named = text.replace("channel_id=1, ", "").replace(", use_global_device_ids=true", "")
+    return re.sub(r", sharding=\{.*\}", "", named).replace("num_partitions=4", "replica_count=4")
 
 
 def adam(state: str) -> str:
@@ -170,6 +178,36 @@ CASES: dict[str, tuple[str, str, str]] = {
         "not_reduced",
         step(f"gv = f32[8,8] all-reduce(x), {SUM.replace('{{0,1,2,3}}', '{{0,1},{2,3}}')}"),
         "new_v",
+    ),
+    "a gradient of replicas that is not summed": ("not_reduced", of_replicas(step("gv = f32[8,8] sine(x)")), "new_v"),
+    "gradients of replicas that are summed": (
+        "not_reduced",
+        of_replicas(step(f"gv = f32[8,8] all-reduce(x), {SUM}")),
+        "",
+    ),
+    "replicas without a step": (
+        "not_reduced",
+        of_replicas(
+            program(
+                f"""  x = f32[8] parameter(0)
+  y = f32[8] parameter(1)
+  total = f32[8] all-reduce(y), {SUM}
+  own = f32[8] add(x, y)
+  ROOT r = (f32[8], f32[8]) tuple(own, total)"""
+            )
+        ),
+        "",
+    ),
+    "a sum of replicas' own values": (
+        "reduced_twice",
+        of_replicas(
+            program(
+                f"""  x = f32[8] parameter(0)
+  total = f32[8] all-reduce(x), {SUM}
+  ROOT r = f32[8] add(x, total)"""
+            )
+        ),
+        "",
     ),
     "state that is equal": ("replicated_state", adam("{replicated}"), "m"),
     "state that is split along the axis": ("replicated_state", adam("{devices=[4,1]<=[4]}"), ""),

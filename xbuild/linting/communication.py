@@ -114,7 +114,7 @@ def reduced_twice(facts: ProgramFacts) -> Iterator[Issue]:
             opcode = reducers[number] if number < len(reducers) else reducers[0] if len(reducers) == 1 else ""
             if opcode not in ("add", "maximum", "minimum", "and", "or"):
                 continue
-            if not _is_equal_within(facts, operand, groups) or operand not in facts.flow.of_data:
+            if not facts.is_equal_within(operand, groups) or operand not in facts.flow.of_data:
                 continue
             count = row.collective.group_size
             result = f"the sum is {count} times the value" if opcode == "add" else "the result is the value itself"
@@ -132,15 +132,6 @@ def reduced_twice(facts: ProgramFacts) -> Iterator[Issue]:
                 seconds=facts.seconds_once(reduce) * row.times,
                 factor=count if opcode == "add" else 1,
             )
-
-
-def _is_equal_within(facts: ProgramFacts, value: Instruction, groups: Groups) -> bool:
-    """Whether the devices of each group hold equal values."""
-    found = facts.equal_groups(value)
-    if found is None:
-        return False
-    number = {device: n for n, group in enumerate(found) for device in group}
-    return all(len({number.get(device, -1 - device) for device in group}) == 1 for group in groups)
 
 
 def _reduced_before(facts: ProgramFacts, value: Instruction) -> Instruction | None:
@@ -165,7 +156,7 @@ def not_reduced(facts: ProgramFacts) -> Iterator[Issue]:
     required = {**dict(_stated_results(facts)), **dict(_state_results(facts))}
     for place, (groups, what, instruction) in sorted(required.items()):
         value = facts.flow.origin(facts.results[place], lambda each: each.opcode in _SAME)
-        differing = [group for group in groups if not _is_equal_within(facts, value, (group,))]
+        differing = [group for group in groups if not facts.is_equal_within(value, (group,), in_steps=True)]
         apart = _not_joined(facts, value, differing[0]) if differing else ()
         data = _own_data(facts, value, apart) if len(apart) > 1 else None
         if data is None:
@@ -190,14 +181,21 @@ Required = tuple[int, tuple[Groups, str, Instruction]]
 
 
 def _state_results(facts: ProgramFacts) -> Iterator[Required]:
-    """The results that replace state, with the groups of devices that hold this state equal at first."""
-    has_reduction = any(base_of(row.instruction) in SUMMING for row in facts.rows)
-    for pair in facts.state if has_reduction else ():
-        groups = facts.equal_groups(pair.parameter)
-        several = tuple(group for group in groups or () if len(group) > 1)
+    """The results that replace state, with the groups of devices that hold this state equal at first.
+
+    Only of a program that keeps some of its state equal by a reduction.
+    """
+    kept = False
+    found: list[Required] = []
+    for pair in facts.state:
+        several = tuple(group for group in facts.equal_groups(pair.parameter, in_steps=True) if len(group) > 1)
         if several:
             name = facts.name_of_parameter(pair.parameter)
-            yield pair.number, (several, f"replaces {name}, which these devices hold equal", pair.parameter)
+            told = f"replaces {name}, which these devices hold equal"
+            found.append((pair.number, (several, told, pair.parameter)))
+            is_equal = facts.is_equal_within(pair.value, several, in_steps=True)
+            kept |= is_equal and facts.flow.depends_on([pair.value], lambda each: base_of(each) in SUMMING)
+    yield from found if kept else ()
 
 
 def _stated_results(facts: ProgramFacts) -> Iterator[Required]:
@@ -238,7 +236,7 @@ def _own_data(facts: ProgramFacts, value: Instruction, group: Sequence[int]) -> 
     entry = facts.module.entry
     for each in facts.flow.sources([value]):
         is_parameter = each.opcode == "parameter" and facts.flow.home[each] is entry
-        if is_parameter and not _is_equal_within(facts, each, (tuple(group),)):
+        if is_parameter and not facts.is_equal_within(each, (tuple(group),), in_steps=True):
             return each
     return None
 

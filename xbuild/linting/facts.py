@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -135,19 +135,29 @@ class ProgramFacts:
 
     @cached_property
     def replication(self) -> Replication:
-        """Which devices hold equal values, with the promises of annotations; state of replicas is equal at first."""
-        assumed = {}
-        if self.module.num_replicas > 1 and self.module.num_partitions == 1:
-            whole = {pair.parameter.attributes.number for pair in self.state if pair.parameter.opcode == "parameter"}
-            assumed = dict.fromkeys(whole, True)
-        return replication(self.module, assumed)
+        """Which devices hold equal values, with the promises of annotations."""
+        return replication(self.module)
 
-    def equal_groups(self, value: Instruction, leaf: Sequence[int] = ()) -> Groups | None:
-        """The groups of devices that hold equal values; None for a value that no device holds by itself."""
+    @cached_property
+    def replication_of_steps(self) -> Replication:
+        """The same for a step of training: state of replicas, which no annotation describes, is equal at first."""
+        if self.module.num_replicas == 1 or self.module.num_partitions > 1:
+            return self.replication
+        whole = {pair.parameter.attributes.number for pair in self.state}
+        return replication(self.module, dict.fromkeys(whole, True))
+
+    def is_equal_within(self, value: Instruction, groups: Groups, in_steps: bool = False) -> bool:
+        """Whether the devices of each group hold equal values; False for a value that no device holds by itself."""
+        held = self.equal_groups(value, in_steps)
+        number = {device: n for n, group in enumerate(held) for device in group}
+        return bool(held) and all(len({number.get(device, -1 - device) for device in group}) == 1 for group in groups)
+
+    def equal_groups(self, value: Instruction, in_steps: bool = False) -> Groups:
+        """The groups of devices that hold equal values; none for a value that no device holds by itself."""
         try:
-            return self.replication.groups(value, leaf)
-        except (KeyError, IndexError, XbuildError):
-            return None
+            return (self.replication_of_steps if in_steps else self.replication).groups(value)
+        except (KeyError, XbuildError):
+            return ()
 
     def groups(self, instruction: Instruction) -> Groups:
         """The groups of a collective, or the pairs of a permutation."""
@@ -171,7 +181,10 @@ class ProgramFacts:
             text = str(self.module.entry.root.annotations.get("sharding", ""))
             if not text or self.module.num_partitions < 2:
                 return ()
-            read = parsed(text)
+            try:
+                read = parsed(text)
+            except XbuildError:  # a promise that cannot be read promises nothing
+                return ()
             found = [each.stated for each in read] if isinstance(read, tuple) else [read.stated] * len(self.results)
         return tuple(found) if len(found) == len(self.results) else ()
 

@@ -96,7 +96,9 @@ def replicated_state(facts: ProgramFacts) -> Iterator[Issue]:
             continue
         dims = _dims(pair.parameter)
         for axis in axes:
-            if any(dim % axis.size == 0 for dim in dims) and _is_equal_along(facts, pair.parameter, axis):
+            if any(dim % axis.size == 0 for dim in dims) and facts.is_equal_within(
+                pair.parameter, axis.groups, in_steps=True
+            ):
                 found[axis.name, axis.size].append(pair)
                 break
     for (name, size), pairs in found.items():
@@ -139,12 +141,6 @@ def _summed_axes(facts: ProgramFacts) -> list[_SummedAxis]:
             sums[name] += row.collective.payload * row.times
             axes[name] = _SummedAxis(name, row.collective.group_size, facts.groups(row.instruction))
     return [axes[name] for name in sorted(axes, key=lambda name: -sums[name])]
-
-
-def _is_equal_along(facts: ProgramFacts, value: Instruction, axis: _SummedAxis) -> bool:
-    found = facts.equal_groups(value) or ()
-    number = {device: n for n, group in enumerate(found) for device in group}
-    return all(len({number.get(device, -1 - device) for device in group}) == 1 for group in axis.groups)
 
 
 def _shape(pair: StatePair) -> tuple[int, ...]:
