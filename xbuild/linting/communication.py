@@ -149,7 +149,8 @@ _MIXING = COLLECTIVES - {"collective_permute"}
 def not_reduced(facts: ProgramFacts) -> Iterator[Issue]:
     """A result must be equal if its sharding says so, or if it replaces state that is equal.
 
-    The rule needs shardings, which HLO text states for parameters; state of replicas counts as equal at first.
+    The rule needs shardings, which HLO text states for parameters. State of replicas counts as equal at first if a
+    reduction keeps some of it equal.
     """
     if facts.num_devices < 2:
         return
