@@ -121,6 +121,11 @@ def transposed(a):
     return jnp.tanh(a).T * 3
 
 
+def padded(a):
+    p = jnp.pad(a, (8, 8))
+    return jax.lax.with_sharding_constraint(p, named(AB, "b"))
+
+
 def mapped(function: Callable[..., Any], in_specs: Any, out_specs: Any) -> Any:
     return functools.wraps(function)(
         jax.shard_map(function, mesh=DATA, in_specs=in_specs, out_specs=out_specs, check_vma=False)
@@ -146,6 +151,7 @@ def cases() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any
     one, other = named(XY, "y", None, "x"), named(XY, None, ("x", "y"), None)
     yield moved, (array(16, 16, 16),) * 3, {"in_shardings": (one, one, other), "out_shardings": other}
     yield columns, (array(64, 64),), {"in_shardings": named(AB, ("a", "b"))}
+    yield padded, (array(80),), {"in_shardings": named(AB, "a")}
     yield transposed, (array(64, 64),), {"in_shardings": named(AB, "a", "b"), "out_shardings": named(AB, "b", "a")}
 
 

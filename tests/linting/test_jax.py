@@ -24,10 +24,11 @@ EXPECTED = {
     "prints": [],
     "moved": [("full_rematerialization", 1)],
     "columns": [("full_rematerialization", 1)],
+    "padded": [("avoidable_gather", 1)],
     "transposed": [],
 }
-COMPILED_AWAY = {("gathers_in_loop", "compiled")}
-"""XLA:CPU itself moves the gather out of the loop."""
+COMPILED_AWAY = {("gathers_in_loop", "compiled"), ("padded", "compiled")}
+"""XLA:CPU itself moves the gather out of the loop; what is compiled has no shardings to change."""
 
 
 @pytest.mark.oracle

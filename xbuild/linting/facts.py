@@ -246,6 +246,21 @@ class ProgramFacts:
                     seen.add(each)
                     queue.append(each)
 
+    def line_of_caller(self, instruction: Instruction) -> Source | None:
+        """The line of the nearest call around an instruction of the global program, for a nested jit without lines."""
+        flow, seen = self._global_flow, {instruction}
+        while flow is not None and instruction in flow.home:
+            callers = [each for each in flow.callers.get(flow.home[instruction], ()) if each not in seen]
+            if not callers or _is_metadata(callers[0].source):
+                return callers[0].source if callers else None
+            instruction = callers[0]
+            seen.add(instruction)
+        return None
+
+    @cached_property
+    def _global_flow(self) -> ValueFlow | None:
+        return None if self.partitioned is None else ValueFlow(self.partitioned.whole.entry.reachable())
+
     @cached_property
     def _has_metadata(self) -> bool:
         return any(_is_metadata(each.source) for each in self.flow.home)

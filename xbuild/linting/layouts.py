@@ -205,9 +205,14 @@ def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
 def _line_of(facts: ProgramFacts, communication: Communication) -> Source | None:
     """The user's line of the value that is moved; without metadata, of the op that takes it, or of the nearest one."""
     own, why = communication.source, communication.why
-    user = why.user.source if isinstance(why, Reason) else None
+    user = why.user if isinstance(why, Reason) else None
     place = next((each for each in facts.flow.home if each.name == communication.name), None)
-    lines = (own, user, None if place is None else facts.source(place))
+    lines = (
+        own,
+        None if user is None else user.source,
+        None if user is None else facts.line_of_caller(user),
+        None if place is None else facts.source(place),
+    )
     return next((each for each in lines if each is not None and type(each) is not TextSource), own)
 
 
