@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from . import testing as testing
     from . import tpu as tpu
     from .checking import Finding as Finding
-    from .checking import Repair as Repair
     from .checking import Refused as Refused
+    from .checking import Repair as Repair
     from .checking import Replication as Replication
     from .checking import ScheduleError as ScheduleError
     from .checking import Verdict as Verdict
@@ -73,11 +73,11 @@ if TYPE_CHECKING:
     from .stablehlo.reading.reader import parse_stablehlo as parse_stablehlo
     from .stablehlo.reading.reader import parse_stablehlo_modules as parse_stablehlo_modules
     from .stablehlo.writing.writer import StablehloError as StablehloError
+    from .testing import checked as checked
     from .text.reader import parse_hlo as parse_hlo
     from .text.reader import parse_hlo_modules as parse_hlo_modules
     from .text.scanner import HloParseError as HloParseError
     from .text.scanner import TextFault as TextFault
-    from .testing import checked as checked
     from .timelines import Link as Link
     from .timelines import Machine as Machine
     from .timelines import Timeline as Timeline

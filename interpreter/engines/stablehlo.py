@@ -101,9 +101,7 @@ def _refuse_unsupported(module: Module) -> None:
     """Refuse values that cannot be passed to the process, and waits for what it does not have."""
     for parameter in module.entry.parameters:
         if any(isinstance(leaf, TokenShape) for leaf in leaves(parameter.shape)):
-            raise _unsupported(
-                f"%{parameter.name} is a token, which cannot be passed to the process"
-            )
+            raise _unsupported(f"%{parameter.name} is a token, which cannot be passed to the process")
     for instruction in (*module.entry.parameters, module.entry.root):
         for leaf in leaves(instruction.shape):
             if isinstance(leaf, Shape) and leaf.is_dynamic:

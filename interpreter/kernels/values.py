@@ -31,9 +31,7 @@ def read(value: Any, shape: AnyShape, name: str) -> Any:
         array = array.view(shape.dtype.dtype)  # an unpickled array's dtype equals the native one but is not it
     else:
         problem = f"is {array.dtype}, but {shape} requires {shape.dtype.dtype}"
-        _mismatch(
-            name, problem, f".astype(xb.{shape.dtype}.dtype) converts it", *_hint_of_floats(array, shape)
-        )
+        _mismatch(name, problem, f".astype(xb.{shape.dtype}.dtype) converts it", *_hint_of_floats(array, shape))
     if not _fits(array.shape, shape):
         one_deep = isinstance(value, list | tuple) and len(value) == 1 and _fits(array.shape[1:], shape)
         hints = ["pass each argument separately: evaluate(computation, x, y)"] if one_deep else []
@@ -90,9 +88,7 @@ def _converted(natural: np.ndarray[Any, Any], shape: Shape, name: str, shown: st
     if changed.any():
         first = natural[changed].flat[0]
         lost = f"{shape.dtype} cannot hold {first}" if natural.dtype.kind in "iu" else f"{first} becomes infinite"
-        _mismatch(
-            name, f"is {shown} for {shape}: {lost}", f".astype(xb.{shape.dtype}.dtype) converts it anyway"
-        )
+        _mismatch(name, f"is {shown} for {shape}: {lost}", f".astype(xb.{shape.dtype}.dtype) converts it anyway")
     return array
 
 

@@ -65,8 +65,9 @@ def _arrays(operands: Sequence[AnyShape], updates: Sequence[AnyShape]) -> tuple[
     if not operands or len(operands) != len(updates):
         refuse(
             "arity_mismatch",
-            f"expected at least 1 operand and one update for each operand, got {len(operands)} operands and "
-            f"{len(updates)} updates",
+            f"expected at least 1 operand, scatter_indices and one update for each operand, got "
+            f"{len(operands) + 1 + len(updates)} arrays: {len(operands)} operands, scatter_indices and {len(updates)} "
+            "updates",
         )
     arrays, given = _alike("operand", operands), _alike("update", updates)
     for number, (left, right) in enumerate(zip(arrays, given, strict=True)):

@@ -240,7 +240,8 @@ def test_a_closed_stdin_is_an_empty_script() -> None:
             "Dot",
             (
                 "Dot",
-                "XlaBuilder's Dot is xb.dot (contracts by the ranks of the operands; HLO's dot is xb.dot_general)\n"
+                "XlaBuilder's Dot is xb.dot (chooses the contraction from the ranks of the operands; "
+                "HLO's dot is xb.dot_general)\n"
                 "xb.ops.dot(",
             ),
         ),

@@ -57,7 +57,7 @@ def test_devices_that_part(traces: dict[str, Trace]) -> None:
     assert lines[-10:] == [
         "parameter.1 on device 0 = [[0., 1., 2.], [3., 4., 5.]]",
         "parameter.1 on device 1 = [[0., 2., 4.], [6., 8., 10.]]",
-        "they differ at [0, 1], by at most 5",
+        "the values differ at [0, 1], by at most 5",
         "  element  device 0  device 1",
         "  [0, 1]   1.        2.",
         "  [0, 2]   2.        4.",

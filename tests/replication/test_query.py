@@ -100,7 +100,7 @@ def test_questions_that_have_no_answer(module: xb.Module) -> None:
         values.groups("z", (2,))
     with pytest.raises(xb.XbuildError, match="parameter 7, but p has 2 parameters"):
         xb.replication(module, {7: True})
-    with pytest.raises(xb.XbuildError, match=r"1 leaves for parameter 1 \(w\), and .* has 2"):
+    with pytest.raises(xb.XbuildError, match=r"1 leaves for parameter 1 \(w\), but .* has 2"):
         xb.replication(module, {1: [True]})
     with pytest.raises(TypeError, match="neither a Module nor a ModuleGroup"):
         xb.replication(module.entry)  # type: ignore[arg-type]

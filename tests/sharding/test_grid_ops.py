@@ -288,7 +288,7 @@ REFUSALS: list[tuple[Callable[[], Any], str, str]] = [
     (on_vector(shard.update_halo, [2], split_axes=[[0]], halo_sizes=[1]), "halo_count", "expected 2"),
     (lambda: shard.grid([]), "grid_rank_zero", "positive"),
     (lambda: shard.grid([2, 0]), "non_positive", "0"),
-    (lambda: shard.sharding(GRID, [[0], [0]]), "grid_axis_duplicated", "lists axis 0 twice"),
+    (lambda: shard.sharding(GRID, [[0], [0]]), "grid_axis_duplicated", "0 is listed twice"),
     (lambda: shard.sharding(GRID, [[-1]]), "grid_axis_negative", "-1"),
     (lambda: shard.sharding(GRID, [[2]]), "grid_axis_out_of_range", "2"),
     (lambda: shard.sharding(GRID, [[0]], halo_sizes=[1, 1], sharded_dims_offsets=[0, 1, 2]),

@@ -71,6 +71,6 @@ def test_wrong_operands_in_place_are_refused(given: str) -> None:
 
 
 def test_a_permute_in_place_says_that_it_has_no_values() -> None:
-    with pytest.raises(xb.XbuildError, match="in place") as refused:
+    with pytest.raises(xb.XbuildError, match="in-place") as refused:
         xb.execute(xb.parse_hlo(IN_PLACE), [[[1.0, 2.0], [3.0] * 4]] * 2)
     assert "%p" in str(refused.value)

@@ -88,7 +88,7 @@ SLOPES: dict[Any, float] = {exponent: 0, shifted: 0, by_sign: 1, as_number: 0, s
 def test_bits_that_hold_a_derivative_are_refused(function: Any, dtype: Any) -> None:
     program = xb.computation(dtype[()])(function)
     for derivative in (xb.grad, xb.vjp, xb.jvp):
-        with pytest.raises(xb.ShapeError, match="bits of a float that varies") as caught:
+        with pytest.raises(xb.ShapeError, match="bits of a float that depends on the inputs") as caught:
             derivative(program)
         assert caught.value.kind == "not_differentiable"
         for part in (
@@ -114,7 +114,7 @@ def test_bits_without_a_derivative_add_nothing(function: Any, dtype: Any) -> Non
 def test_bits_of_other_parameters_are_let_through() -> None:
     program = xb.computation(xb.f32[()], xb.f32[()])(lambda x, y: x * through_bits(y))
     assert evaluate(xb.grad(program), 2.0, 3.0) == 3
-    with pytest.raises(xb.ShapeError, match="bits of a float that varies"):
+    with pytest.raises(xb.ShapeError, match="bits of a float that depends on the inputs"):
         xb.grad(program, argnums=1)
 
 
@@ -125,7 +125,7 @@ def test_functions_of_jax() -> None:
     for function in (lambda v: jnp.ldexp(v, 2), lambda v: jnp.frexp(v)[0]):
         module = xb.from_jax(function, x)
         for derivative in (xb.vjp, xb.jvp):
-            with pytest.raises(xb.ShapeError, match="bits of a float that varies"):
+            with pytest.raises(xb.ShapeError, match="bits of a float that depends on the inputs"):
                 derivative(module)
     for function in (
         lambda v: jnp.where(jnp.isnan(v) | jnp.signbit(v), 0.0, v * v),

@@ -23,8 +23,8 @@ def lsp(seconds: float) -> None:
     """Serve an editor: a language server for .hlo and .mlir files, over stdin and stdout.
 
     An editor starts this command; docs/editors.md shows how to set up Neovim, VS Code, Emacs and Helix. While you type,
-    the server shows errors in the text, findings from `xbuild check` and issues from `xbuild lint`. It also answers hover,
-    go to definition (and to your Python line), references, rename, completion, outline and folding.
+    the server shows errors in the text, findings from `xbuild check` and issues from `xbuild lint`. It also answers
+    hover, go to definition (and to your Python line), references, rename, completion, outline and folding.
     """
     try:
         from ..lsp.server import serve

@@ -25,9 +25,9 @@ def all_reduce(
     """Reduce each element with `to_apply` over the devices of the group; all members get the same result.
 
     The values are combined in ascending order of the devices.
-    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. `to_apply` maps (E, E) -> E, on scalars of the
-    element type or a wider one.
-    Groups: an empty list is one group of all devices. Groups may differ in size, but must name every id exactly once.
+    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. `to_apply` maps (E, E) -> E, on
+    scalars of the element type or a wider one. Groups: an empty list is one group of all devices. Groups may differ in
+    size, but must name every id exactly once.
     Raises: not_array, arity_mismatch, signature_mismatch or invalid_group.
 
     >>> import xbuild as xb
@@ -55,8 +55,8 @@ def all_gather(
     """Concatenate the operands of the group along `all_gather_dimension`, in group order.
 
     All members get the same result.
-    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. The dimension grows by the factor `shard_count`,
-    the size of each group.
+    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. The dimension grows by the factor
+    `shard_count`, the size of each group.
     Raises: not_array, dimension_out_of_range, non_positive or invalid_group.
 
     >>> import xbuild as xb
@@ -84,8 +84,8 @@ def reduce_scatter(
 ) -> Value:
     """Reduce over the group, and split the result along `scatter_dimension`: member i keeps part i of `shard_count`.
 
-    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. The dimension is divided by `shard_count`, the
-    size of each group.
+    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. The dimension is divided by
+    `shard_count`, the size of each group.
     Raises: not_array, dimension_out_of_range, non_positive, divisibility, signature_mismatch or invalid_group.
 
     >>> import xbuild as xb
@@ -139,11 +139,10 @@ def collective_permute(
 ) -> Value:
     """Return the value of the device that names this device as its target, or zeros if no device does.
 
-    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. A device may be the source of one pair and the
-    target of one pair, and may send to itself.
-    In place, with `slice_sizes`: the operands are (input, output, input_start_indices, output_start_indices). Input and
-    output are arrays or tuples of arrays. The indices have a tuple of scalars for each slice. Returns the output with
-    the slices of the source in it.
+    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. A device may be the source of one
+    pair and the target of one pair, and may send to itself. In place, with `slice_sizes`: the operands are (input,
+    output, input_start_indices, output_start_indices). Input and output are arrays or tuples of arrays. The indices
+    have a tuple of scalars for each slice. Returns the output with the slices of the source in it.
     Raises: not_array, arity_mismatch or invalid_group; in place, also rank_mismatch, element_type_mismatch or
     not_tuple.
 

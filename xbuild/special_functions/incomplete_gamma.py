@@ -28,8 +28,8 @@ def igamma(a: Value, x: Value) -> Value:
     < a, otherwise by a continued fraction or a second series, or by Temme's expansion if a >= 100 is near x.
     Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
-    Accuracy: 16 + 4 |log P| ulp for f32 and f64. The result is NaN if a <= 0, x < 0 or an argument is NaN. It is 0 for x = 0, 1 for
-    x = inf, and 0 for a = inf.
+    Accuracy: 16 + 4 |log P| ulp for f32 and f64. The result is NaN if a <= 0, x < 0 or an argument is NaN. It is 0 for
+    x = 0, 1 for x = inf, and 0 for a = inf.
     Raises: not_array, element_type_unsupported or element_type_mismatch.
 
     >>> import xbuild as xb
@@ -49,8 +49,8 @@ def igammac(a: Value, x: Value) -> Value:
     It has full precision where Q is small.
     Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
-    Accuracy: 16 + 4 |log Q| ulp for f32 and f64. The result is NaN if a <= 0, x < 0 or an argument is NaN. It is 1 for x = 0, 0 for
-    x = inf, and 1 for a = inf.
+    Accuracy: 16 + 4 |log Q| ulp for f32 and f64. The result is NaN if a <= 0, x < 0 or an argument is NaN. It is 1 for
+    x = 0, 0 for x = inf, and 1 for a = inf.
     Raises: not_array, element_type_unsupported or element_type_mismatch.
 
     >>> import xbuild as xb

@@ -114,6 +114,6 @@ def test_numbers_that_are_drawn_have_no_derivative() -> None:
     def function(a: Any) -> Any:
         return xb.ops.rng(a, a, shape=xb.f64[3], distribution="rng_uniform")
 
-    with pytest.raises(xb.XbuildError, match="draw with constants") as caught:
+    with pytest.raises(xb.XbuildError, match="draw them with constants") as caught:
         xb.vjp(xb.computation(xb.f64[()])(function))
     assert caught.value.kind == "not_differentiable"
