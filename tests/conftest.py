@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +21,17 @@ settings.load_profile("repeatable")
 # What a shell starts in the background has interrupts switched off, and tests of interrupts would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that forks in a pytest of its own if this process has threads of JAX, which a fork can deadlock."""
+    if pyfuncitem.get_closest_marker("forks") is None or "jax" not in sys.modules:
+        return None
+    alone = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", pyfuncitem.nodeid]
+    done = subprocess.run(alone, cwd=pyfuncitem.config.rootpath, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return True
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,7 @@ def test_a_later_command_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ["later", "TARGET", "--random", "0"] in [*itertools.islice(commands(0), 30)]
 
 
+@pytest.mark.forks
 @pytest.mark.slow
 def test_a_folder_of_harmless_files(tmp_path: Path) -> None:
     folder = tmp_path / "given"
@@ -84,6 +85,7 @@ FAULTS: dict[str, tuple[Callable[[Job], None], tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.forks
 @pytest.mark.parametrize("how", FAULTS)
 def test_what_is_wrong_is_seen(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, told = FAULTS[how]

@@ -26,6 +26,7 @@ def completed(line: str, shell: str, monkeypatch: pytest.MonkeyPatch) -> list[st
     return kind(main, {}, "xbuild", "_XBUILD_COMPLETE").complete().split("\n")
 
 
+@pytest.mark.forks
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS)
 def test_names_in_a_real_shell(shell: str, tmp_path: Path) -> None:
@@ -36,6 +37,7 @@ def test_names_in_a_real_shell(shell: str, tmp_path: Path) -> None:
     assert whole == len(NAMES) - 1  # all but that with a line break
 
 
+@pytest.mark.forks
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_name_in_a_real_shell_by_the_command_itself(shell: str, tmp_path: Path) -> None:
@@ -44,6 +46,7 @@ def test_a_name_in_a_real_shell_by_the_command_itself(shell: str, tmp_path: Path
     assert shells.faults(shell, NAMES[:1], tmp_path / shell, serves=False) == ([], 1)
 
 
+@pytest.mark.forks
 @pytest.mark.slow
 def test_what_runs_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oracle: with a completion that gives the whole word as it is, the name is run."""
