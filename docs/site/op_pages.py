@@ -47,7 +47,7 @@ def _page(schema: Schema, kinds: dict[str, str]) -> str:
     rows = [
         ("HLO text", f"`{names.spelling}`"),
         ("strict op", f"`xb.ops.{names.name}`"),
-        ("comfortable form", f"[`xb.{names.name}`](../api/xb/{names.name}.md)"),
+        ("convenience form", f"[`xb.{names.name}`](../api/xb/{names.name}.md)"),
         *[("XlaBuilder", f"`{names.xla_builder}`")] * (names.xla_builder not in ("", "-")),
         ("defined by", escaped(names.heading)),
     ]

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 9. Windows: reduce_window, convolution, select_and_scatter
 #
-# Three ops slide a window over an operand. `reduce_window` combines the elements of each window by a function, a
+# Three ops slide a window over an operand. `reduce_window` combines the elements of each window with a function, a
 # convolution multiplies each window by a kernel and adds the products, and `select_and_scatter` is the backward pass of
 # pooling.
 

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 11. The greatest common divisor
 #
-# Compute the greatest common divisor of two nonnegative numbers by a loop: (a, b) becomes (b, a rem b) until b is 0.
+# Compute the greatest common divisor of two nonnegative numbers with a loop: (a, b) becomes (b, a rem b) until b is 0.
 
 # %%
 import numpy as np

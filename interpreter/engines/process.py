@@ -77,7 +77,7 @@ def receive(pipe: IO[bytes]) -> tuple[dict[str, Any], dict[int, list[Any]]]:
         row.append(array.view(dtype.dtype))
     words = header["words"]
     if not isinstance(words, dict):
-        raise ValueError("expected the words of a message to be a JSON object")
+        raise ValueError("expected the message text to be a JSON object")
     return words, leaves
 
 

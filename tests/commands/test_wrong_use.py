@@ -257,7 +257,7 @@ def test_explain_finds_a_word_by_each_of_its_names(word: str, told: str) -> None
 
 
 def test_explain_tells_strict_and_comfortable_apart() -> None:
-    assert "\nthe comfortable form: xb.dot(lhs: Any, rhs: Any, precision: " in xbuild("explain", "dot").stdout
+    assert "\nthe convenience form: xb.dot(lhs: Any, rhs: Any, precision: " in xbuild("explain", "dot").stdout
 
 
 # another way in

@@ -1,4 +1,4 @@
-"""Common mistakes of beginners with the comfortable forms, and the messages that they get."""
+"""Common mistakes of beginners with the convenience forms, and the messages that they get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Negative dimension numbers of the comfortable forms: each records what the positive one does, or is refused."""
+"""Negative dimension numbers of the convenience forms: each records what the positive one does, or is refused."""
 
 from __future__ import annotations
 

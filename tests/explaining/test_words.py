@@ -90,7 +90,7 @@ def glossary() -> list[str]:
 
 
 def words(term: str) -> list[str]:
-    """The words of a term: `form, comfortable` is both, and what stands in brackets is none."""
+    """The words of a term: `form, convenience` is both, and what stands in brackets is none."""
     bare = re.sub(r"\s*\(.*\)", "", term).replace("`", "")
     return bare.split(", ")
 
@@ -164,5 +164,5 @@ def test_no_word_has_two_entries() -> None:
 def test_an_op_shows_both_forms() -> None:
     text = "\n".join(explain_word("reduce"))
     assert "xb.ops.reduce(operands: Values, init_values: Values, *, to_apply: Region, dimensions: Dims)" in text
-    assert "the comfortable form: xb.reduce(operands: Value | Sequence[Value]" in text
+    assert "the convenience form: xb.reduce(operands: Value | Sequence[Value]" in text
     assert "dimensions: int | Sequence[int] | None = None" in text

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ def with_server(
                 await body(client)
                 check_honest(client)
 
-        asyncio.run(asyncio.wait_for(connect(), 120))
+        with ThreadPoolExecutor(1) as other:  # Playwright leaves an event loop running in the thread of the tests
+            other.submit(asyncio.run, asyncio.wait_for(connect(), 120)).result()
 
     return run
 

@@ -307,7 +307,8 @@ def _stage_option() -> click.Option:
         context.meta["xbuild.stage"] = value
 
     sentence = (
-        "Read this text of each module in a dump folder: `before`, `after` or the name of a pass.  [default: the last]"
+        "Read each module in a dump folder as of this stage: `before`, `after` or the name of a pass.  "
+        "[default: the last]"
     )
     return click.Option(["--stage"], metavar="STAGE", expose_value=False, callback=store, help=sentence)
 
@@ -434,8 +435,8 @@ def main(context: click.Context) -> None:
     TARGET is the program that a command reads. In FILE.py:NAME, NAME is a Computation, Module or ModuleGroup, or a
     function without arguments that returns one. The function may also return a program that JAX has lowered or
     compiled. FILE.hlo, FILE.mlir and FILE.txt contain text that XLA or JAX prints, and FILE.pb contains an HLO proto,
-    which is read with jaxlib. A hyphen (-) means stdin. A folder is a dump (of --xla_dump_to, JAX_DUMP_IR_TO or `xbuild
-    guard --report`), or contains device0.hlo, device1.hlo and so on.
+    which is read with jaxlib. A hyphen (-) means stdin. A folder is a dump (written by --xla_dump_to, JAX_DUMP_IR_TO or
+    `xbuild guard --report`), or contains device0.hlo, device1.hlo and so on.
 
     If a file or dump has several modules, FILE.hlo#2, FILE.hlo#NAME or FOLDER#NAME selects one. Without a selection,
     check and show process all modules.

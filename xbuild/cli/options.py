@@ -238,7 +238,7 @@ def takes_all(command: Command) -> Command:
     def keep(context: click.Context, _: click.Parameter, is_set: bool) -> None:
         context.meta[_ALL] = is_set
 
-    sentence = "Show all rows of each list instead of the first ten, and all texts of a dump folder."
+    sentence = "Show all rows of each list instead of the first ten, and every module text in a dump folder."
     return click.option("--all", is_flag=True, expose_value=False, callback=keep, help=sentence)(command)
 
 

@@ -247,8 +247,8 @@ def run(
     StableHLO's reference interpreter). The exit status is 1 if any output differs.
 
     In the file of --infeed, d<device>_infeed<i> is item i of one device, and infeed<i> is item i of every device. If an
-    item is a tuple, d<device>_infeed<i>_<k> is its element k. If NumPy's files lack the type of an item, add the type
-    to the name: infeed0:bf16.
+    item is a tuple, d<device>_infeed<i>_<k> is its element k. If NumPy's file format does not support the type of an
+    item, add the type to the name: infeed0:bf16.
 
     With --strict, the command prints findings to stderr and leaves the results unchanged. If a strict run has findings,
     the exit status is 1.

@@ -37,7 +37,7 @@ _STYLE = (
     "--replication",
     "as_replication",
     is_flag=True,
-    help="Print, next to each value, the devices on which the value is equal.",
+    help="Next to each value, print the groups of devices that hold the same value.",
 )
 @click.option(
     "--why",

@@ -33,7 +33,7 @@ class Hook(Generic[P, R]):
 
 
 class Forms:
-    """The comfortable forms that operators on values record, by name; `xbuild` supplies its own namespace."""
+    """The convenience forms that operators on values record, by name; `xbuild` supplies its own namespace."""
 
     namespace: Any = None
 

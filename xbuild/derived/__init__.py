@@ -1,4 +1,4 @@
-"""The comfortable forms of the ops, and XlaBuilder functions that are not ops, in files named as in `xbuild.ops`."""
+"""The convenience forms of the ops, and XlaBuilder functions that are not ops, in files named as in `xbuild.ops`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Comfortable forms of asynchronous ops: groups as lists, the size of a group where it is known, functions."""
+"""Convenience forms of asynchronous ops: groups as lists, the size of a group where it is known, functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comfortable forms of the collectives, and Operation Semantics' CrossReplicaSum."""
+"""Convenience forms of the collectives, and Operation Semantics' CrossReplicaSum."""
 
 from __future__ import annotations
 

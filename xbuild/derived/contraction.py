@@ -1,4 +1,4 @@
-"""Comfortable forms of dot: XlaBuilder's Dot by ranks, DotGeneral, and the products by groups and by scales."""
+"""Convenience forms of dot: XlaBuilder's Dot by ranks, DotGeneral, and the products by groups and by scales."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comfortable forms of call, while, conditional, map, scan and fusion: operands may be Python tuples."""
+"""Convenience forms of call, while, conditional, map, scan and fusion: operands may be Python tuples."""
 
 from __future__ import annotations
 

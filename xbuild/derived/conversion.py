@@ -1,4 +1,4 @@
-"""Comfortable forms of the conversions: the attributes without their names."""
+"""Convenience forms of the conversions: the attributes without their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comfortable forms of constant and iota, and `is_constant`."""
+"""Convenience forms of constant and iota, and `is_constant`."""
 
 from __future__ import annotations
 

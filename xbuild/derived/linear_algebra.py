@@ -1,4 +1,4 @@
-"""Comfortable forms of cholesky, triangular_solve and fft: by position, with the usual defaults."""
+"""Convenience forms of cholesky, triangular_solve and fft: by position, with the usual defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comfortable forms of batch normalization: the attributes by position, arrays as statistics."""
+"""Convenience forms of batch normalization: the attributes by position, arrays as statistics."""
 
 from __future__ import annotations
 

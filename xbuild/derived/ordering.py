@@ -1,4 +1,4 @@
-"""Comfortable forms of sort and topk, and XlaBuilder's approx_top_k."""
+"""Convenience forms of sort and topk, and XlaBuilder's approx_top_k."""
 
 from __future__ import annotations
 

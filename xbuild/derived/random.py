@@ -1,4 +1,4 @@
-"""Comfortable forms of random ops: XlaBuilder's RngUniform, RngNormal and RngBitGenerator."""
+"""Convenience forms of random ops: XlaBuilder's RngUniform, RngNormal and RngBitGenerator."""
 
 from __future__ import annotations
 

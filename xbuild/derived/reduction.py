@@ -1,4 +1,4 @@
-"""Comfortable forms of reduce: all dimensions by default, numbers as init values."""
+"""Convenience forms of reduce: all dimensions by default, numbers as init values."""
 
 from __future__ import annotations
 

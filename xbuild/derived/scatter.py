@@ -1,4 +1,4 @@
-"""The comfortable form of scatter: indices and updates as arrays or lists, defaults for the dimension numbers."""
+"""The convenience form of scatter: indices and updates as arrays or lists, defaults for the dimension numbers."""
 
 from __future__ import annotations
 

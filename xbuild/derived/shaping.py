@@ -1,4 +1,4 @@
-"""Comfortable forms of broadcast, reshape, transpose, concatenate, pad and dimension sizes; XlaBuilder's collapse."""
+"""Convenience forms of broadcast, reshape, transpose, concatenate, pad and dimension sizes; XlaBuilder's collapse."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def _take(value: Value, places: Any, dim: int) -> Value:
 
 
 # ----------------------------------------------------------------------------
-# Comfortable forms of slice, dynamic_slice and dynamic_update_slice, and Python's indexing of values.
+# Convenience forms of slice, dynamic_slice and dynamic_update_slice, and Python's indexing of values.
 
 
 @dressed

@@ -1,11 +1,11 @@
-"""What comfortable forms share: arguments, numbers as operands, dimensions, broadcasting, errors at the user's line.
+"""What convenience forms share: arguments, numbers as operands, dimensions, broadcasting, errors at the user's line.
 
 Sections:
 
     dressed: errors that name the form
     Dimensions and sizes
     Constants of numbers and arrays beside values
-    Arguments of comfortable forms
+    Arguments of convenience forms
     Broadcasting to other extents, and padding to the bounds of a dynamic dimension
     Arguments of collectives
 """
@@ -50,7 +50,7 @@ from ..core.graph import Computation
 # ----------------------------------------------------------------------------
 # dressed: errors that name the form
 #
-# A refusal of a comfortable form states its name, its arguments and the user's line.
+# A refusal of a convenience form states its name, its arguments and the user's line.
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -295,7 +295,7 @@ def _way_out(operand: Any) -> str:
 
 
 # ----------------------------------------------------------------------------
-# Arguments of comfortable forms
+# Arguments of convenience forms
 #
 # The values among them, their builder, and the element type of numbers.
 

@@ -1,4 +1,4 @@
-"""Comfortable forms of channels, infeed, outfeed and custom calls: fresh tokens, and transfers in one call."""
+"""Convenience forms of channels, infeed, outfeed and custom calls: fresh tokens, and transfers in one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comfortable forms of tuple, get_tuple_element, add_dependency, after_all and optimization_barrier."""
+"""Convenience forms of tuple, get_tuple_element, add_dependency, after_all and optimization_barrier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comfortable forms of the ops that slide windows: lists of sizes, SAME and VALID, XlaBuilder's convolutions."""
+"""Convenience forms of the ops that slide windows: lists of sizes, SAME and VALID, XlaBuilder's convolutions."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def modules_in_folder(folder: str) -> list[DumpedModule]:
     modules = modules_of_dump(Path(folder))
     if not modules:
         raise TargetError(
-            f"the folder {folder!r} contains no program; expected device0.hlo, device1.hlo and so on, or a dump of "
+            f"the folder {folder!r} contains no program; expected device0.hlo, device1.hlo and so on, or a dump from "
             "XLA, JAX or `xbuild guard` (module_0001.jit_f.before_optimizations.txt, jax_ir0000_jit_f_compile.mlir)"
         )
     return modules

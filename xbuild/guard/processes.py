@@ -117,7 +117,7 @@ def compare(
 
 
 def compare_programs(names: Mapping[int, str], texts: Mapping[int, str], num_devices: int) -> Comparison:
-    """Compare the programs that the processes of a job compiled, from their dumps by process.
+    """Compare the programs that the processes of a job compiled, given a dump from each process.
 
     A dump does not say which process has which device: the devices are divided equally among the processes, in order.
 

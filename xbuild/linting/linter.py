@@ -157,11 +157,11 @@ def lint(
 ) -> LintReport:
     """Report what is not an error in a program, but costs or surprises.
 
-    `program` is a Computation, Module or ModuleGroup, a text, a path, or what JAX lowers or compiles. A program that is
-    annotated with shardings is partitioned first. Each issue has the user's line, the bytes, and the seconds that it
-    costs on `machine`: a Machine, a name such as v5e, or the path of a machine file. `docs/lint.md` describes the
-    rules; `rules` names those to apply. An issue that only costs time is reported if it takes at least the share
-    `least` of the program's seconds; one that only costs memory, of the bytes of its arguments.
+    `program` is a Computation, Module or ModuleGroup, program text, a path, or a lowered or compiled JAX function. A
+    program that is annotated with shardings is partitioned first. Each issue has the user's line, the bytes, and the
+    seconds that it costs on `machine`: a Machine, a name such as v5e, or the path of a machine file. `docs/lint.md`
+    describes the rules; `rules` names those to apply. An issue that only costs time is reported if it takes at least
+    the share `least` of the program's seconds; one that only costs memory, of the bytes of its arguments.
 
     The comment `# xbuild: allow RULE` on the user's line allows an issue; a comment that allows nothing is reported.
     Comments are read in files whose code this process runs, for HLO text only below `source_root`.

@@ -1,4 +1,4 @@
-"""The strict ops, with the signatures of HLO, in one file per family. `xbuild` itself has their comfortable forms."""
+"""The strict ops, with the signatures of HLO, in one file per family. `xbuild` itself has their convenience forms."""
 
 from typing import TYPE_CHECKING
 

@@ -259,7 +259,7 @@ shift_left = _binary("shift_left", "StableHLO, shift_left",
     "Shift the bits of lhs left by rhs (read as unsigned); return 0 if rhs is at least the width.",
     "xb.s32[3], xb.s32[3]: [1, 1, 1], [4, 32, -1] -> array([16,  0,  0], dtype=int32)")  # fmt: skip
 shift_right_arithmetic = _binary("shift_right_arithmetic", "StableHLO, shift_right_arithmetic",
-    "Shift the bits of lhs right by rhs (read as unsigned), repeating the top bit, also for unsigned types.",
+    "Shift the bits of lhs right by rhs (read as unsigned), repeating the top bit, even for unsigned types.",
     "xb.s8[2], xb.s8[2]: [-128, -1], [7, 8] -> array([-1, -1], dtype=int8)")  # fmt: skip
 shift_right_logical = _binary("shift_right_logical", "StableHLO, shift_right_logical",
     "Shift the bits of lhs right by rhs (read as unsigned), filling with zeros; return 0 if rhs is at least the width.",

@@ -59,13 +59,13 @@ def _explain_op(word: str) -> Iterator[str]:
     also = f", XlaBuilder's {names.xla_builder}" if names.xla_builder else ""
     lines = [f"xb.ops.{signature_of(schema)}", f"{names.spelling} in HLO text{also}"]
     doc = inspect.cleandoc(schema.declaration.__doc__ or "")
-    yield "\n".join([*lines, *_comfortable_form(names.name), "", doc, "", spelled(opcode)])
+    yield "\n".join([*lines, *_convenience_form(names.name), "", doc, "", spelled(opcode)])
 
 
-def _comfortable_form(name: str) -> Iterator[str]:
-    """The signature of the comfortable form with its defaults, and what it adds."""
+def _convenience_form(name: str) -> Iterator[str]:
+    """The signature of the convenience form with its defaults, and what it adds."""
     form = getattr(xbuild, name)
-    yield f"the comfortable form: {_signature(f'xb.{name}', form)}"
+    yield f"the convenience form: {_signature(f'xb.{name}', form)}"
     paragraphs = (inspect.getdoc(form) or "").split("\n\n")
     if form is not getattr(xbuild.ops, name) and len(paragraphs) > 1:
         yield from (f"  {line}" for line in paragraphs[1].splitlines() if not line.startswith(("Raises", ">>>")))

@@ -315,8 +315,8 @@ def assert_collectives(
 
     `unit` is the unit of the counts. With "instructions", a start and its done count once. With "arrays", a combined
     all-reduce of three arrays counts three times, as before it was combined. With "executions", a collective in a loop
-    counts once per trip. `bytes_at_most` limits the bytes of all counted executions on a device, which splitting and
-    combining do not change.
+    counts once per trip. `bytes_at_most` limits the total bytes of all counted executions on a device; splitting and
+    combining do not change this total.
 
     `target` and `args` are those of `collectives`, and `kwargs` are keyword arguments of a function.
     Raises ContractError if a number differs, TypeError for an unknown op, unit or element type, and the errors of

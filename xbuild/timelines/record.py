@@ -188,9 +188,9 @@ class Share:
 class Timeline(Showable):
     """The timeline of a program on a machine. str() returns a report.
 
-    `seconds` is the time when the last device ends. `classes` has the times of devices that do the same work, and
-    `cost` has the cost of each instruction. All times are a model for bounds and rankings, not a prediction of
-    milliseconds.
+    `seconds` is the time at which the last device finishes. `classes` has the times of devices that do the same work,
+    and `cost` has the cost of each instruction. All times are estimates of a model, for bounds and rankings; they do
+    not predict milliseconds.
     """
 
     cost: Cost
