@@ -112,6 +112,7 @@ class Visitor:
     folder: Path
     _usual: dict[str, set[str]] = field(factory=dict)
     _happened: list[str] = field(factory=list)
+    _visits: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.page.on("request", lambda asked: self._request(asked.url))
@@ -141,13 +142,16 @@ class Visitor:
 
     def visited(self, kind: str, texts: Sequence[str]) -> list[tuple[list[str], set[str]]]:
         """For each document what is wrong with it, and the names of its elements."""
-        for number, text in enumerate(texts):
-            (self.folder / f"{number}.{KINDS[kind][0]}").write_text(text, encoding="utf-8")
+        self._visits += 1  # each visit has files of its own: a slow browser may still read those of the last one
+        files = [f"{self._visits}-{number}.{KINDS[kind][0]}" for number in range(len(texts))]
+        for name, text in zip(files, texts, strict=True):
+            (self.folder / name).write_text(text, encoding="utf-8")
         frames = "".join(
-            f'<iframe id="f{n}" src="{n}.{KINDS[kind][0]}" width=900 height=600></iframe>' for n in range(len(texts))
+            f'<iframe id="f{n}" src="{name}" width=900 height=600></iframe>' for n, name in enumerate(files)
         )
-        (self.folder / "host.html").write_text(f"<!doctype html><title>host</title>{frames}", encoding="utf-8")
-        self.page.goto((self.folder / "host.html").as_uri())
+        host = self.folder / f"{self._visits}.html"
+        host.write_text(f"<!doctype html><title>host</title>{frames}", encoding="utf-8")
+        self.page.goto(host.as_uri())
         self.page.keyboard.press("Tab")
         self.page.mouse.move(300, 200)
         return [self._looked(self.page.query_selector(f"#f{n}").content_frame()) for n in range(len(texts))]
