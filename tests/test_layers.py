@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import pkgutil
 import re
 import subprocess
 import sys
@@ -19,6 +17,7 @@ import interpreter
 import shape_inference
 import xbuild as xb
 from docs.site import files
+from tests.test_docs import modules
 from xbuild import running
 
 ROOT = Path(__file__).parents[1]
@@ -134,10 +133,7 @@ def test_no_module_hides_a_public_name() -> None:
     """After every module is imported, each public name of a package is still what it was before."""
     packages = (xb, interpreter, shape_inference)
     before = {(p.__name__, name): value for p in packages for name, value in vars(p).items() if name[0] != "_"}
-    for package in packages:
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not found.name.endswith("__main__"):
-                importlib.import_module(found.name)
+    assert len([*modules()]) > 500
     after = {(p.__name__, name): value for p in packages for name, value in vars(p).items()}
     changed = [key for key, value in before.items() if not isinstance(value, ModuleType) and after[key] is not value]
     assert changed == []
