@@ -17,7 +17,7 @@ import interpreter
 import shape_inference
 import xbuild as xb
 from docs.site import files
-from tests.test_docs import modules
+from tests.test_docs import modules as import_modules
 from xbuild import running
 
 ROOT = Path(__file__).parents[1]
@@ -133,7 +133,7 @@ def test_no_module_hides_a_public_name() -> None:
     """After every module is imported, each public name of a package is still what it was before."""
     packages = (xb, interpreter, shape_inference)
     before = {(p.__name__, name): value for p in packages for name, value in vars(p).items() if name[0] != "_"}
-    assert len([*modules()]) > 500
+    assert len([*import_modules()]) > 500
     after = {(p.__name__, name): value for p in packages for name, value in vars(p).items()}
     changed = [key for key, value in before.items() if not isinstance(value, ModuleType) and after[key] is not value]
     assert changed == []
