@@ -117,6 +117,7 @@ def test_the_death_of_xla_is_an_error_with_its_last_words(monkeypatch: pytest.Mo
 
 
 def test_a_signal_that_ends_the_process_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("jaxlib")
     program = tmp_path / "python"
     program.write_text("#!/bin/sh\necho the last words >&2\nkill -ABRT $$\n")
     program.chmod(0o755)
