@@ -26,13 +26,16 @@ README = ROOT / "README.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
+LACKING = () if importlib.util.find_spec("pygls") else ("xbuild.lsp.server",)
+"""Modules that import an extra that is not installed here."""
+
+
 def modules() -> Iterator[ModuleType]:
     """All modules but those of an extra that is not installed."""
-    lacking = [] if importlib.util.find_spec("pygls") else ["xbuild.lsp.server"]
     for package in PACKAGES:
         yield package
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not info.name.endswith("__main__") and info.name not in lacking:
+            if not info.name.endswith("__main__") and info.name not in LACKING:
                 yield importlib.import_module(info.name)
 
 
