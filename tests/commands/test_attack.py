@@ -104,7 +104,7 @@ def test_what_is_wrong_is_seen(how: str, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("most", ["0", "2", "100000", "10000000"])
 @pytest.mark.parametrize("words", [["diff", "p.hlo", "p.hlo", "--json"], ["explain", "p.hlo", "--of", "x"]])
 def test_a_limit_of_bytes_that_is_reached_while_a_module_is_loaded(words: list[str], most: str, tmp_path: Path) -> None:
-    """The loader's error is told as the limit, as any other lack of memory."""
+    """The loader's error is reported as the limit, like any other lack of memory."""
     (tmp_path / "p.hlo").write_text(TEXT)
     environment = {**os.environ, "PYTHONPATH": str(Path(attack.__file__).parents[2])}
     command = [sys.executable, "-m", "xbuild", *words, "--max-bytes", most]

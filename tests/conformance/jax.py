@@ -90,7 +90,7 @@ def failure(case: Case) -> str | None:
         return None
     except Wrong as wrong:
         return str(wrong)
-    except Exception as error:  # whatever else happens is a fault of ours, and is told as one
+    except Exception as error:  # whatever else happens is our fault, and is reported
         return f"{type(error).__name__}: {error}"
     finally:
         signal.alarm(0)

@@ -67,7 +67,7 @@ def failure(text: str, name: str) -> str | None:
         return found[0] if found else None
     except (xb.XbuildError, xb.HloParseError) as error:
         return str(error)
-    except Exception as error:  # whatever else happens is a fault of ours, and is told as one
+    except Exception as error:  # whatever else happens is our fault, and is reported
         return f"{type(error).__name__}: {error}"
 
 

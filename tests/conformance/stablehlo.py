@@ -42,7 +42,7 @@ def outcome(part: str, name: str) -> list[str]:
         return found
     except (xb.XbuildError, xb.HloParseError) as error:
         return [str(error)]
-    except Exception as error:  # whatever else happens is a fault of ours, and is told as one
+    except Exception as error:  # whatever else happens is our fault, and is reported
         return [f"{type(error).__name__}: {error}"]
 
 

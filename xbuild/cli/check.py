@@ -27,6 +27,7 @@ from .options import (
     takes_all,
     takes_format,
     takes_partition,
+    takes_send_buffers,
     takes_source_root,
     trace_refused,
 )
@@ -39,13 +40,7 @@ from .viz import format_of, takes_theme, write, write_folder
 @click.argument("target", metavar="TARGET [TARGETS]", nargs=-1, required=True, shell_complete=targets)
 @takes_partition
 @takes_format
-@click.option(
-    "--send-buffers",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Allow this many sends on each channel to proceed before their recvs are posted.",
-)
+@takes_send_buffers
 @click.option(
     "--picture",
     type=click.Path(dir_okay=False),

@@ -257,6 +257,13 @@ def takes_source_root(command: Command) -> Command:
     return click.option("--source-root", type=click.Path(exists=True, file_okay=False), help=sentence)(command)
 
 
+def takes_send_buffers(command: Command) -> Command:
+    """A decorator that adds the option --send-buffers to a command that checks or runs a program."""
+    sentence = "Allow this many sends on each channel to proceed before their recvs are posted."
+    kind = click.IntRange(min=0)
+    return click.option("--send-buffers", type=kind, default=0, show_default=True, help=sentence)(command)
+
+
 def takes_machine(command: Command) -> Command:
     """A decorator that adds the option --machine to a command that writes a page."""
     sentence = "Let the page also show its lanes in proportion to time modelled on this machine (see `xbuild cost`)."

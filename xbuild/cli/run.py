@@ -40,6 +40,7 @@ from .options import (
     takes_format,
     takes_machine,
     takes_partition,
+    takes_send_buffers,
     takes_source_root,
     warn_not_partitioned,
 )
@@ -152,13 +153,7 @@ _SECONDS = "Limit the run to this many seconds; with --page or --trace, half is 
     is_flag=True,
     help="Report clamped, dropped and out-of-range values, and the place where a NaN or infinity first appears.",
 )
-@click.option(
-    "--send-buffers",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Allow this many sends on each channel to proceed before their recvs are posted.",
-)
+@takes_send_buffers
 @click.option(
     "--denormals",
     type=DENORMALS,

@@ -13,7 +13,7 @@ from ..traces import Trace
 from ..traces.disk import is_trace
 from .candidates import targets
 from .group import RUN_SECONDS, Amount, load, main, module_of, options_used, report_failures
-from .options import partitioned_target, takes_partition, trace_refused, warn_not_partitioned
+from .options import partitioned_target, takes_partition, takes_send_buffers, trace_refused, warn_not_partitioned
 from .outputs import say
 from .run import DENORMALS, SEED, load_arguments
 from .trace import open_trace
@@ -28,13 +28,7 @@ from .trace import open_trace
     help="Read the arguments d<device>_arg<i>, or arg<i> for every device, from FILE.npz.",
 )
 @click.option("--random", "seed", type=SEED, metavar="SEED", help="Use random arguments from this seed.")
-@click.option(
-    "--send-buffers",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Allow this many sends on each channel to proceed before their recvs are posted.",
-)
+@takes_send_buffers
 @click.option(
     "--strict",
     is_flag=True,

@@ -581,7 +581,7 @@ _MARKS: dict[State, str] = {"done": "", "cycle": "✗ ", "waits": "… ", "later
 
 
 def lanes_text(lanes: Lanes) -> str:
-    """The lanes as text; each state of a stop is told by a mark before its name."""
+    """The lanes as text; a mark before each name shows the state of a stop."""
     return printable("".join(f"{line}\n" for line in _text_lines(lanes)))
 
 

@@ -38,7 +38,7 @@ from .svg import document, kind_class, n, rounded, text
 # In real proportions, one or two panels of them.
 
 CATEGORIES = ("exposed", "wait", "trips")
-"""What a bar may be beside the kind of an op, which is told by its letter."""
+"""What a bar may be besides an op, whose letter names its kind."""
 
 
 @frozen

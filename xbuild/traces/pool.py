@@ -81,7 +81,7 @@ def text_of(path: Path) -> bytes:
 
 
 def columns(path: Path, wanted: Mapping[str, Column]) -> dict[str, Array]:
-    """The columns of an uncompressed npz file; FormError where they are not those that are wanted."""
+    """The columns of an uncompressed npz file; FormError where they differ from the expected columns."""
     try:
         with plain_file(path, LARGEST) as file, zipfile.ZipFile(file) as archive:
             found = {info.filename: info for info in archive.infolist()}
