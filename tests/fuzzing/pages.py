@@ -61,18 +61,19 @@ def _stuck(rows: Sequence[Row]) -> str:
     return page_text(trace(xb.parse_hlo(text), [[np.float32(1)]] * 2, check=False, origins=True))
 
 
+_HOST = '<!doctype html><meta charset="{}"><title>notebook</title>'
 KINDS: Mapping[str, tuple[str, Callable[[xb.Module, Sequence[Row]], str]]] = {
     "viewer": ("html", lambda program, rows: str(xb.viz(program, "html", max_nodes=2))),
     "data": ("html", _data),
     "step page": ("html", lambda program, rows: page_text(_run(program), machine="h100")),
     "stuck": ("html", lambda program, rows: _stuck(rows)),
-    "frame": ("html", lambda program, rows: f"<!doctype html><title>notebook</title>{framed(_run(program))}"),
+    "frame": ("html", lambda program, rows: _HOST.format("windows-1252") + framed(_run(program))),
     "cost page": ("html", lambda program, rows: _cost_page(program)),
     "timeline": ("html", lambda program, rows: str(xb.viz(xb.timeline(program, "h100"), "html"))),
     "level": ("html", _level),
     "svg": ("svg", lambda program, rows: str(xb.viz(program, "svg"))),
     "verdict": ("svg", lambda program, rows: str(xb.viz(xb.check(program), "svg"))),
-    "notebook": ("html", lambda program, rows: f"<!doctype html><title>n</title>{xb.viz(program)._repr_html_()}"),
+    "notebook": ("html", lambda program, rows: _HOST.format("utf-8") + str(xb.viz(program)._repr_html_())),
 }
 """The kinds of pages: the ending of the file, and the text of a program with the names of these rows."""
 

@@ -84,8 +84,11 @@ def write_page(
 
 
 def framed(trace: Trace, height: int = 720) -> str:
-    """The step page in an iframe of this height in pixels, for notebooks."""
-    text = in_html(page_text(trace))
+    """The step page in an iframe of this height in pixels, for notebooks.
+
+    The frame is ASCII: a host page of any encoding shows it.
+    """
+    text = in_html(page_text(trace)).encode("ascii", "xmlcharrefreplace").decode()
     style = f"width:100%;height:{height}px;border:1px solid #8884;border-radius:6px"
     return f'<iframe title="{in_html(repr(trace))}" style="{style}" srcdoc="{text}"></iframe>'
 
