@@ -71,4 +71,4 @@ def _readings(opcode: str) -> list[str]:
 def _more(opcode: str) -> list[str]:
     """What `xbuild explain` tells of the word beside the op, such as a concept of that name."""
     others = [text for text in explain_word(opcode)[1:] if not text.startswith(("xb.", "xb "))]
-    return ["## As a word of reports", *[fenced(text) for text in others]] if others else []
+    return ["## As a term in reports", *[fenced(text) for text in others]] if others else []

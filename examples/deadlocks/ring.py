@@ -1,4 +1,4 @@
-"""A ring whose schedule has the sends first, so every device waits for its neighbor to post a recv."""
+"""A ring whose schedule has the sends first, so every device waits for its neighbour to post a recv."""
 
 from __future__ import annotations
 

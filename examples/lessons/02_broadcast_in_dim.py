@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 2. BroadcastInDim says where each dimension goes
 #
-# NumPy aligns shapes from the right and silently repeats the smaller array. XLA never aligns shapes for you. For each
-# dimension of the operand, `broadcast_in_dim` takes the matching dimension of the result; the operand is repeated along
-# all other dimensions of the result.
+# NumPy aligns shapes from the right and silently repeats the smaller array. XLA never aligns shapes for you.
+# `broadcast_in_dim` takes a list that states, for each dimension of the operand, the matching dimension of the result.
+# The operand is repeated along all other dimensions of the result.
 
 # %%
 import xbuild as xb

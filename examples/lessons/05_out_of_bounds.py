@@ -1,8 +1,9 @@
 # %% [markdown]
 # # 5. Out of bounds: moved or dropped, never an error
 #
-# Indices are data, and data cannot raise an error on an accelerator. So each op defines what an index out of bounds
-# means. Some ops *move* the window until it fits; others *drop* the update. Negative indices do not count from the end.
+# Indices are data, and data cannot raise an error on an accelerator. So each op defines what happens if an index is out
+# of bounds. Some ops *move* the window until it fits; others *drop* the update. Negative indices do not count from the
+# end.
 
 # %%
 import numpy as np

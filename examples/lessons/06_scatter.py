@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 6. Scatter with a repeated index
 #
-# Scatter combines each update with an element of the operand by a function of two scalars. Several updates may address
-# the same element.
+# Scatter combines each update with an element of the operand, using a function of two scalars. Several updates may
+# address the same element.
 
 # %%
 import numpy as np

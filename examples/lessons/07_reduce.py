@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 7. Reduce: its init value and its order
 #
-# `reduce` combines all elements along a dimension by a function of two scalars, starting from a value called *init*.
+# `reduce` combines all elements along a dimension with a function of two scalars, starting from a value called *init*.
 # Two common beliefs are wrong: that init matters only if there are no elements, and that elements are combined from
 # left to right.
 

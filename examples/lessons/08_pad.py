@@ -2,7 +2,7 @@
 # # 8. Pad can also crop
 #
 # `pad` takes three numbers for each dimension: `low` for the front, `high` for the end, and `interior` for the gaps
-# between neighboring elements. Low and high may be negative.
+# between neighbouring elements. Low and high may be negative.
 
 # %%
 import xbuild as xb
@@ -22,7 +22,7 @@ ask("[1, 2, 3] is padded with zeros: low 1, high 2, interior 0. What is the resu
 ask("The padding is low 0, high 0, interior 1. What is the result?", ..., padded(0, 0, 1), [1, 2, 3])
 
 # %% [markdown] rule
-# The result is 1, 0, 2, 0, 3: one zero between neighbors, and no zeros at the ends. With this padding, n elements
+# The result is 1, 0, 2, 0, 3: one zero between neighbours, and no zeros at the ends. With this padding, n elements
 # become `n + (n - 1) * interior` elements.
 
 # %%
@@ -39,7 +39,7 @@ show(padded(-1, 2, 1))
 # %% [markdown] rule
 # Two elements of 1, 0, 2, 0, 3 are cropped at each end, which leaves only the 2.
 #
-# **Rule.** Interior padding is applied first, then low and high; negative numbers crop. Pad therefore reverses a
-# strided slice, and it appears in the gradient of every slice.
+# **Rule.** Interior padding is applied first, then low and high; negative numbers crop. Pad is therefore the
+# counterpart of a strided slice, and the gradient of every slice is a pad.
 #
 # Now solve `xbuild puzzle 10`: interleave two vectors.

@@ -67,7 +67,7 @@ show(back)
 # The first result is 0, 10, 0, 1, 0: the windows are 1, 9, 2 and 2, 4, 3. The second result is 0, 0, 11, 0, 0: the 9 is
 # the maximum of both windows and receives both gradients.
 #
-# **Rule.** A window that does not fit is dropped, unless padding makes room for it. The kernel is not flipped. Where
-# windows overlap, the gradients of a maximum are added.
+# **Rule.** A window that does not fit is dropped, unless padding makes room for it. The kernel is not flipped. If
+# several windows keep the same element, their gradients are added.
 #
 # Now solve `xbuild puzzle 5`, a running sum, and `xbuild puzzle 8`, a moving sum by convolution.

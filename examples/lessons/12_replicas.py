@@ -2,7 +2,7 @@
 # # 12. Replicas: one program on many devices
 #
 # A program with `num_replicas=4` runs on four devices. All devices run the same program, but each has its own arguments
-# and results. No device is a master. A replica sends data to other replicas only if an instruction says so.
+# and results. No device controls the others. A replica sends data to other replicas only if an instruction says so.
 
 # %%
 import numpy as np

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 13. AllReduce: every replica of a group gets the sum
 #
-# `all_reduce` is the old CrossReplicaSum with two more options: the function that combines the values, and the replicas
-# that belong together. `replica_groups` is a list of groups, and each replica combines its value only with the values
-# of its own group.
+# `all_reduce` generalizes the older CrossReplicaSum: you choose the function that combines the values, and the groups
+# of replicas that combine them. `replica_groups` is a list of groups, and each replica combines its value only with the
+# values of its own group.
 
 # %%
 import xbuild as xb
@@ -20,8 +20,8 @@ ask("Replicas 0 to 7 hold 1 to 8; the groups are {0,2,4,6} and {1,3,5,7}. What d
     ..., parities, *range(1, 9))  # fmt: skip
 
 # %% [markdown] rule
-# The results are 16, 20, 16, 20, ...: replicas 0, 2, 4 and 6 hold 1 + 3 + 5 + 7 = 16, and the other replicas hold 2 + 4
-# + 6 + 8 = 20. The two groups sum at the same time, and no replica waits for the other group.
+# The results are 16, 20, 16, 20, ...: replicas 0, 2, 4 and 6 hold 1 + 3 + 5 + 7 = 16, and the other replicas hold
+# 2 + 4 + 6 + 8 = 20. The two groups sum at the same time, and no replica waits for the other group.
 
 # %%
 everyone = summed([], 4)

@@ -62,7 +62,7 @@ ask("Both devices receive first. What is the verdict with send_buffers=1?", ...,
     claim=about_xbuild("This is the verdict of xb.check"))  # fmt: skip
 
 # %% [markdown] rule
-# The verdict is a deadlock for any number of buffers, because no device has sent anything.
+# The program deadlocks with any number of buffers, because no device has sent anything.
 #
 # ## Post the recv early
 

@@ -71,7 +71,7 @@ ask("Each device has a column of A and all of B. The devices gather A, then mult
 # Device 0 holds all of C. **Case 3**: only one operand is sharded along the contracted dimension. The devices can
 # gather that operand, as here: the gather sends 8 bytes, and both devices compute the entire product. Alternatively,
 # each device slices its own part of the replicated operand without any communication, and case 2 follows: an all-reduce
-# sends 16 bytes, a reduce-scatter 8.
+# sends 16 bytes, and a reduce-scatter sends 8.
 #
 # **Case 4**: the rows of A and the columns of B are sharded along the *same* axis of devices. Without communication,
 # each device can compute only the block of C for its own rows and columns, so one operand is usually gathered first.

@@ -51,7 +51,7 @@ ask("A single device does 131,072 FLOPs for the two products (2 * 64 * 16 * 32 f
 
 # %%
 ask("The result f32[64,16] of 4,096 bytes is now a sum over all four devices. On a ring, each device sends a quarter "
-    "of it to its neighbor in each of 6 steps: 3 to add the parts, and 3 to pass the sums around. How many bytes does "
+    "of it to its neighbour in each of 6 steps: 3 to add the parts, and 3 to pass the sums around. How many bytes does "
     "a device send?",
     ..., lambda: model.link_bytes, claim=COUNTED)  # fmt: skip
 

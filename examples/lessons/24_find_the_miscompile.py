@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 24. Find the miscompile
 #
-# A compiler rewrote a program, and a user reports wrong numbers. You have the texts before and after the rewriting, and
-# one instruction of the new text is wrong. You have four tools: running both texts, `xb.diff`, `xb.extract`, and a
+# A compiler rewrote a program, and a user reports wrong numbers. You have the HLO text before and after the rewrite,
+# and one instruction in the new text is wrong. You have four tools: running both texts, `xb.diff`, `xb.extract`, and a
 # second engine.
 
 # %%
@@ -44,7 +44,7 @@ ask("For x = [5, 0], what does the rewritten text return?", ..., after, [5, 0], 
 # BEFORE returns 3, -1, and the rewritten text returns 3, -2. From x = 0 the program computes -3/2, which is -1, because
 # division rounds toward zero (lesson 10).
 #
-# A second engine agrees on *each* of the two texts, so the rewriting is at fault, not the machine.
+# A second engine returns the same result for *each* of the two texts, so the rewrite is at fault, not the machine.
 #
 # ## Which change is wrong?
 
@@ -57,8 +57,8 @@ show(found)
 # %% [markdown] rule
 # Two differences are opcodes: `multiply` became `add`, and `divide` became `shift-right-arithmetic`.
 #
-# `xb.extract` makes a program of one instruction, whose operands become parameters. Run each changed instruction by
-# itself, before and after the rewriting, on numbers from -9 to 9.
+# `xb.extract` makes a program from one instruction, whose operands become parameters. Run each changed instruction by
+# itself, before and after the rewrite, on numbers from -9 to 9.
 
 
 # %%
@@ -76,12 +76,12 @@ def wrong_one():
     return "neither"
 
 
-ask("Which rewriting is wrong: scaled (x * 2 became x + x), or half (x / 2 became x >> 1)?", ..., wrong_one,
+ask("Which rewrite is wrong: scaled (x * 2 became x + x), or half (x / 2 became x >> 1)?", ..., wrong_one,
     choices=["scaled", "half"], claim=about_xbuild("Found by running each change by itself"))  # fmt: skip
 show(xb.extract(after, "half", 0))
 
 # %% [markdown] rule
-# The rewriting of `half` is wrong. A shift rounds toward minus infinity and a division toward zero, so the results
+# The rewrite of `half` is wrong. A shift rounds toward minus infinity and a division toward zero, so the results
 # differ for odd negative numbers.
 #
 # **Rule.** Compare outputs, diff the texts, extract the changed instructions, and run each by itself. `xbuild diff` and

@@ -2,8 +2,8 @@
 # # 16. Halo exchange
 #
 # A line of 12 numbers is sharded over four replicas, with 3 numbers on each. For each of its numbers, a replica needs
-# the sum of the number and its two neighbors. The neighbors beyond the ends of the line are zeros. Send at most 8 bytes
-# over a link.
+# the sum of the number and its two neighbours. The neighbours beyond the ends of the line are zeros. Send at most 8
+# bytes over a link.
 
 # %%
 import numpy as np

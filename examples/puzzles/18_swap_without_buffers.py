@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 18. Swap without buffers
 #
-# Two replicas exchange their numbers by send and recv. The channels have no buffers: a send completes only after the
+# Two replicas exchange their numbers with send and recv. The channels have no buffers: a send completes only after the
 # other replica has posted its recv.
 
 # %%

@@ -41,7 +41,7 @@ def device(number, cut):
 def program(solution):
     edge = solution()
     if not isinstance(edge, tuple | list) or len(edge) != 3:
-        raise Unsolved(f"{edge!r} is not an edge: return (device, earlier, later), with two neighbors of its chain")
+        raise Unsolved(f"{edge!r} is not an edge: return (device, earlier, later), with two neighbours of its chain")
     at, earlier, later = edge
     if at not in [*CHAINS]:
         raise Unsolved(f"device {at!r} does not exist: expected 0, 1 or 2")
@@ -59,7 +59,7 @@ puzzle = Puzzle(spec=spec, shapes=[xb.s32[()]], program=program, best={"link_byt
 
 # %%
 def solution():
-    return 0, "...", "..."  # the device and two neighbors of its chain
+    return 0, "...", "..."  # the device and two neighbours of its chain
 
 
 if __name__ == "__main__":

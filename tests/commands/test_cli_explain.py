@@ -90,6 +90,6 @@ def test_each_kind_is_explained_in_a_sentence() -> None:
 
 
 def test_help_names_the_exit_codes() -> None:
-    assert "The exit status is 0 for ok, 1 if the program is refused or stops, 2" in " ".join(
+    assert "The exit status is 0 for ok, 1 if the program is refused or its run stops early, 2" in " ".join(
         xbuild("--help").stdout.split()
     )

@@ -17,14 +17,14 @@ _COMMANDS = {
     "diff": ("edit", "List the instructions that were changed, added or removed between two programs."),
     "equivalent": ("equivalent", "Report whether two programs compute the same function, up to rounding."),
     "examples": ("examples", "List the examples, each with a description, or copy them."),
-    "explain": ("reference", "Explain a word, or an instruction of a program."),
+    "explain": ("reference", "Explain a word, or an instruction in a program."),
     "extract": ("edit", "Extract a computation, or the neighbourhood of an instruction, as a program."),
     "guard": ("guard.command", "Run a script, and check each program that JAX compiles before the program runs."),
     "learn": ("learn", "List the lessons, or take one."),
-    "lint": ("lint", "Report what is not an error in a program but costs or surprises, with a fix."),
-    "lsp": ("lsp", "Serve an editor: a language server for .hlo and .mlir files, over stdin and stdout."),
+    "lint": ("lint", "Report valid code that is costly or surprising, with a fix."),
+    "lsp": ("lsp", "Run a language server for .hlo and .mlir files, which an editor uses over stdin and stdout."),
     "ops": ("reference", "List the ops by family, each with a description."),
-    "play": ("play", "Be the scheduler: move the devices of a small program, and try to make it hang."),
+    "play": ("play", "Play the scheduler: move the devices of a small program, and try to make it hang."),
     "puzzle": ("learn", "List the puzzles, or grade a solution."),
     "run": ("run", "Check a program, run it on all its devices, and print a summary of the results."),
     "shard": (
@@ -38,7 +38,10 @@ _COMMANDS = {
     "step": ("step", "Step through a run, forward and back, in the terminal."),
     "trace": ("trace", "Query a run that `xbuild run --trace DIR` recorded."),
     "viz": ("viz", "Draw a program, or a part of it, as a picture, a page or text."),
-    "why": ("reference", "Name the instruction whose derivative an instruction computes, with its line and users."),
+    "why": (
+        "reference",
+        "Show why an instruction is in a derivative: what it differentiates, its source line and its users.",
+    ),
 }
 """The module of each command, and its sentence in `xbuild --help`, which is also the first sentence of its own help."""
 

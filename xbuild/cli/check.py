@@ -44,7 +44,7 @@ from .viz import format_of, takes_theme, write, write_folder
 @click.option(
     "--picture",
     type=click.Path(dir_okay=False),
-    help="Draw the verdict in this file, .svg or .txt, with a lane for each device.",
+    help="Draw the verdict, with a lane for each device, and write the picture to this .svg or .txt file.",
 )
 @click.option(
     "--page",
@@ -81,18 +81,18 @@ def check(
 ) -> None:
     """Report whether a program can deadlock, and how to fix it, without running it.
 
-    The report goes to stdout, or to stderr if the program is refused. With --format json, sarif or github, the result
-    of all targets is one document on stdout, and lines such as "wrote FILE" go to stderr. The exit status is 0 for the
-    verdicts "ok" and "depends" (1 for "depends" with --strict), and 1 for "error" and "deadlock".
+    The report goes to stdout, or to stderr if the program is refused. With --format json, sarif or github, the results
+    for all targets form one document on stdout, and lines such as "wrote FILE" go to stderr. The exit status is 0 for
+    the verdicts "ok" and "depends" (1 for "depends" with --strict), and 1 for "error" and "deadlock".
 
     The words "no schedule can deadlock" apply to every order that respects operands and control edges, so a compiler
     may reorder the program. The words "the recorded order runs to its end" and "the given schedule runs to its end"
     apply only to that order; another order may deadlock. See `xbuild explain verdict`.
 
-    For a dump folder of several modules, the command prints one line for the last text of each module (with --all, for
-    every text). To print the report of one module, use FOLDER#NAME. Modules with the same name in the folders process_0
-    and process_1, or in several dump folders, belong to the processes of one job. For such modules, the command also
-    reports whether the processes compiled the same programs, and whether the job would hang.
+    For a dump folder with several modules, the command prints one line for each module, as of its last stage (with
+    --all, one line for every stage). To print the report of one module, use FOLDER#NAME. Modules with the same name in
+    the folders process_0 and process_1, or in several dump folders, belong to the processes of one job. For such
+    modules, the command also reports whether the processes compiled the same programs, and whether the job would hang.
 
     With --page, the command runs the program in its recorded order until the run ends or is stuck. With --repair, the
     command writes the program with a schedule that runs to completion: the order that the report suggests or, if the
@@ -190,7 +190,7 @@ def _say_notices(verdict: xbuild.Verdict) -> None:
     if verdict.kind == "ok" and verdict.scope != "every":
         say(f"notice: {_ONE_ORDER}", err=True)
     if any("not partitioned yet" in note for note in verdict.notes):
-        say("notice: --partition partitions it first", err=True)
+        say("notice: --partition partitions the program first", err=True)
     if verdict.kind == "depends":
         say("notice: data decide whether this program runs to its end; run it to find out", err=True)
 

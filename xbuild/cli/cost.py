@@ -77,8 +77,8 @@ def cost(
     """Count the FLOPs, bytes, memory and communication of each device, and model the time on a machine.
 
     The command does not run the program. Every trip of a loop is counted. A loop whose trip count is unknown counts as
-    one trip and is marked with a question mark. The timeline models instructions by the roofline of the machine, and
-    collectives by latency and bandwidth. Use the timeline for bounds and comparisons, not to predict milliseconds.
+    one trip and is marked with a question mark. The timeline models instructions with the machine's roofline, and
+    collectives with latency and bandwidth. Use the timeline for bounds and comparisons, not to predict milliseconds.
 
     \b
     Examples:

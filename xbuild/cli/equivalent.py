@@ -53,7 +53,7 @@ def _parse_domains(context: click.Context, parameter: click.Parameter, texts: tu
     multiple=True,
     metavar="N=KIND",
     callback=_parse_domains,
-    help="Limit argument N to a domain: positive, nonnegative, negative, nonpositive, nonzero, unit or LOW:HIGH.",
+    help="Restrict argument N to a domain: positive, nonnegative, negative, nonpositive, nonzero, unit or LOW:HIGH.",
 )
 @takes_all
 @takes_format
@@ -75,7 +75,7 @@ def equivalent(one: str, other: str, seed: int, strict: bool, domains: dict[int,
       xbuild equivalent one.hlo two.hlo --domain 0=positive --domain 1=-1:1
 
     The exit status is 0 for the verdicts "equal" and "undecided" (1 for "undecided" with --strict), 1 for "different"
-    or if a program is refused, 3 at the limit of seconds or bytes, and 130 after Ctrl-C.
+    or if a program is refused, 3 if the command reaches its limit on seconds or bytes, and 130 after Ctrl-C.
     """
     with report_failures("interrupted, without a verdict"):
         programs = [module_of(load(target, is_global=True)) for target in (one, other)]

@@ -268,7 +268,9 @@ def _count_option(name: str) -> click.Option:
     def store(context: click.Context, _: click.Parameter, value: int | None) -> None:
         context.meta[f"xbuild.{name}"] = value
 
-    sentence = f"Set the number of {name} of a program in HLO text.  [default: from its header, groups and pairs]"
+    sentence = (
+        f"Set the number of {name} of a program in HLO text.  [default: inferred from its header, groups and pairs]"
+    )
     return click.Option(
         [f"--{name}"], type=click.IntRange(min=1), metavar="N", expose_value=False, callback=store, help=sentence
     )
@@ -441,10 +443,10 @@ def main(context: click.Context) -> None:
     If a file or dump has several modules, FILE.hlo#2, FILE.hlo#NAME or FOLDER#NAME selects one. Without a selection,
     check and show process all modules.
 
-    The exit status is 0 for ok, 1 if the program is refused or stops, 2 for a usage error, 3 at a limit of seconds or
-    bytes, and 130 if the command is interrupted.
+    The exit status is 0 for ok, 1 if the program is refused or its run stops early, 2 for a usage error, 3 if the
+    command reaches its limit on seconds or bytes, and 130 if it is interrupted.
 
-    To learn what a word of a report means, use `xbuild explain WORD`. For completion in your shell, see `xbuild
+    To learn what a word in a report means, use `xbuild explain WORD`. To set up completion in your shell, see `xbuild
     completion --help`.
     """
     if os.environ.get("NO_COLOR"):
@@ -503,7 +505,7 @@ def _say_inferred_counts(program: Program) -> None:
     """Report on stderr the counts of devices that no header states."""
     sentence = program.annotations.get("inferred_counts") if isinstance(program, Module) else None
     if sentence:
-        say(f"{sentence}; the header states no counts; to override them, use --replicas and --partitions", err=True)
+        say(f"{sentence}; the header does not state these counts; to override them, use --replicas and --partitions", err=True)
 
 
 def options_used(*parameters: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""`xbuild lint`: what is not an error in a program, but costs or surprises."""
+"""`xbuild lint`: valid code that is costly or surprising."""
 
 from __future__ import annotations
 
@@ -54,25 +54,25 @@ def _share(_: click.Context, parameter: click.Parameter, value: float) -> float:
     show_default=True,
     metavar="PERCENT",
     callback=_share,
-    help="Leave out costs below this share of the program's time, or of the bytes of its arguments.",
+    help="Omit issues whose cost is below this share of the program's time, or of the bytes of its arguments.",
 )
 @click.option(
     "--source-root",
     type=click.Path(exists=True, file_okay=False),
-    help="Read comments in the source files in this folder, if the HLO text names them.  [default: none]",
+    help="Also read comments in source files from this folder that the HLO text names.  [default: none]",
 )
 @takes_all
 def lint(target: tuple[str, ...], machine: str, rules: tuple[str, ...], least: float, source_root: str | None) -> None:
-    """Report what is not an error in a program but costs or surprises, with a fix.
+    """Report valid code that is costly or surprising, with a fix.
 
-    Each issue names your line and has a sentence, the bytes and the time that it costs on a machine, and a fix. A
-    program that is annotated with shardings is partitioned first. `xbuild explain RULE` explains a rule, and
-    docs/lint.md has an example of each.
+    Each issue shows your source line, an explanation, the cost in bytes and in time on a machine, and a fix. A program
+    that is annotated with shardings is partitioned first. `xbuild explain RULE` explains a rule, and docs/lint.md has
+    an example of each rule.
 
-    The comment `# xbuild: allow RULE` on the line of an issue allows it, and a comment that allows nothing is reported.
-    The command reads comments in the files of a target FILE.py:NAME, and in those below --source-root.
+    To allow an issue, put the comment `# xbuild: allow RULE` on its line. A comment that does not apply to any issue is
+    reported. The command reads comments in the files of a target FILE.py:NAME, and in the files below --source-root.
 
-    The exit status is 0 if there are no issues, and 1 if there are some.
+    The exit status is 0 if the command finds no issues, and 1 if it finds any.
     """
     applied = [RULES[name] for name in rules or RULES]
     root = None if source_root is None else Path(source_root)

@@ -20,11 +20,11 @@ _MISSING = "the language server needs pygls, which is not installed: pip install
     help="Stop the check of a file after this many seconds; 0 reads files without checking them.",
 )
 def lsp(seconds: float) -> None:
-    """Serve an editor: a language server for .hlo and .mlir files, over stdin and stdout.
+    """Run a language server for .hlo and .mlir files, which an editor uses over stdin and stdout.
 
     An editor starts this command; docs/editors.md shows how to set up Neovim, VS Code, Emacs and Helix. While you type,
-    the server shows errors in the text, findings from `xbuild check` and issues from `xbuild lint`. It also answers
-    hover, go to definition (and to your Python line), references, rename, completion, outline and folding.
+    the server shows errors in the text, findings from `xbuild check` and issues from `xbuild lint`. It also supports
+    hover, go to definition (including your Python line), references, rename, completion, outline and folding.
     """
     try:
         from ..lsp.server import serve

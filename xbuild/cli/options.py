@@ -57,7 +57,7 @@ def takes_format(command: Any) -> Any:
         type=click.Choice(FORMATS),
         expose_value=False,
         callback=choose,
-        help="Print text, JSON, SARIF 2.1.0 or annotations of GitHub Actions on stdout.  [default: text]",
+        help="Print text, JSON, SARIF 2.1.0 or GitHub Actions annotations to stdout.  [default: text]",
     )
     return add_format(add_json(command))
 
@@ -127,8 +127,8 @@ class PartitionedTarget:
 
         if is_per_device_in_part(self.module):
             say(
-                f"notice: parts of {self.module.name} are already written for each device, so no one-device run can "
-                "check the result",
+                f"notice: parts of {self.module.name} are already written for each device, so a run on one device "
+                "cannot check the result",
                 err=True,
             )
             return []
@@ -158,7 +158,7 @@ def takes_partition(command: Any) -> Any:
     def store(context: click.Context, _: click.Parameter, is_set: bool) -> None:
         context.meta[PARTITION] = is_set
 
-    sentence = "Partition an annotated program first, and use the resulting program of each device."
+    sentence = "Partition an annotated program first, and use the program that each device runs."
     return click.option("--partition", is_flag=True, expose_value=False, callback=store, help=sentence)(command)
 
 
@@ -191,7 +191,7 @@ def warn_not_partitioned(program: Program, participle: str) -> None:
     several = program.modules.values() if isinstance(program, ModuleGroup) else (program,)
     for module in dict.fromkeys(each for each in several if isinstance(each, Module)):
         if note := not_partitioned(module, participle):
-            say(f"notice: {note}; --partition partitions it first", err=True)
+            say(f"notice: {note}; --partition partitions the program first", err=True)
 
 
 # ----------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def takes_all(command: Command) -> Command:
     def keep(context: click.Context, _: click.Parameter, is_set: bool) -> None:
         context.meta[_ALL] = is_set
 
-    sentence = "Show all rows of each list instead of the first ten, and every module text in a dump folder."
+    sentence = "Show all rows of each list instead of the first ten and, for a dump folder, every stage of each module."
     return click.option("--all", is_flag=True, expose_value=False, callback=keep, help=sentence)(command)
 
 
@@ -253,7 +253,7 @@ def shows_all() -> bool:
 
 def takes_source_root(command: Command) -> Command:
     """A decorator that adds the option --source-root to a command that writes a page."""
-    sentence = "Show the source files in this folder on the page, if the HLO text or trace names them.  [default: none]"
+    sentence = "On the page, show source files from this folder that the HLO text or trace names.  [default: none]"
     return click.option("--source-root", type=click.Path(exists=True, file_okay=False), help=sentence)(command)
 
 
@@ -266,7 +266,7 @@ def takes_send_buffers(command: Command) -> Command:
 
 def takes_machine(command: Command) -> Command:
     """A decorator that adds the option --machine to a command that writes a page."""
-    sentence = "Let the page also show its lanes in proportion to time modelled on this machine (see `xbuild cost`)."
+    sentence = "On the page, also show the lanes to scale, with times modelled on this machine (see `xbuild cost`)."
     return click.option("--machine", metavar="NAME", callback=check_machine, help=sentence)(command)
 
 

@@ -22,7 +22,7 @@ from .outputs import check_distinct, say, say_written, target_input, write_atomi
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the page to this file.  [default: LEVEL.html, or the name of the target's file with .html]",
+    help="Write the page to this file.  [default: LEVEL.html, or the name of the target's file with the suffix .html]",
 )
 @click.option(
     "--send-buffers",
@@ -31,7 +31,7 @@ from .outputs import check_distinct, say, say_written, target_input, write_atomi
     help="Allow this many sends on each channel to proceed before their recvs are posted (requires TARGET).",
 )
 def play(which: str | None, output: Path | None, send_buffers: float) -> None:
-    """Be the scheduler: move the devices of a small program, and try to make it hang.
+    """Play the scheduler: move the devices of a small program, and try to make it hang.
 
     Without an argument, the command lists the levels. For a level (a number or name) or any small program, the command
     writes one page with every state of the program. The page warns you when the program can no longer finish in any

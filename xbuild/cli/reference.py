@@ -82,14 +82,14 @@ def _rules(opcode: str) -> tuple[tuple[str, bool], ...]:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON (requires --of).")
 def explain(target: str, name: str | None, as_json: bool) -> None:
-    """Explain a word, or an instruction of a program.
+    """Explain a word, or an instruction in a program.
 
     WORD is an op (by its name in xb, in HLO text or in XlaBuilder), a function or type of xb, a kind of error such as
-    [dimension_mismatch], an attribute, or a word of reports and documents such as replica_groups, token or psum.
+    [dimension_mismatch], an attribute, or a word from reports and documents, such as replica_groups, token or psum.
 
     With --of NAME, explain the instruction NAME of the program TARGET. The explanation states what the instruction
-    does, why it has its shape (in numbers), its source line, its users and dependencies, the devices that hold equal
-    values, and its value if that value is known without a run.
+    does, why it has its shape (with the numbers), its source line, its users and dependencies, the devices that hold
+    equal values, and its value if that value is known without a run.
     """
     if name is None:
         if wrong := options_used("as_json", "replicas", "partitions"):
@@ -126,7 +126,7 @@ def _explain_word(word: str) -> None:
 @takes_target
 @click.argument("name", metavar="INSTRUCTION", shell_complete=instructions)
 def why(target: str, name: str) -> None:
-    """Name the instruction whose derivative an instruction computes, with its line and users.
+    """Show why an instruction is in a derivative: what it differentiates, its source line and its users.
 
     For more facts about any instruction, use `xbuild explain TARGET --of NAME`.
     """

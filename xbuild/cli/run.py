@@ -238,10 +238,10 @@ def run(
 
     With --engine xla, the program runs on real XLA, which comes with JAX. With --engine stablehlo, the program runs on
     StableHLO's reference interpreter, which comes with jaxlib. With --engine both, the command prints the results of
-    the interpreter, and for each output a line with its difference from real XLA (or, with --against stablehlo, from
+    the interpreter and, for each output, a line with its difference from real XLA (or, with --against stablehlo, from
     StableHLO's reference interpreter). The exit status is 1 if any output differs.
 
-    In the file of --infeed, d<device>_infeed<i> is item i of one device, and infeed<i> is item i of every device. If an
+    In the --infeed file, d<device>_infeed<i> is item i of one device, and infeed<i> is item i of every device. If an
     item is a tuple, d<device>_infeed<i>_<k> is its element k. If NumPy's file format does not support the type of an
     item, add the type to the name: infeed0:bf16.
 

@@ -187,7 +187,7 @@ def comparison_table(names: Sequence[str], rows: Sequence[dict[str, Any]], machi
 # The command: the sharding of every value of a program, and why it has it
 
 _PICTURE = (
-    "Draw the program before and after partitioning (with --explain, the tiles of a value) in this .svg or .html file."
+    "Draw the program before and after partitioning (with --explain, the tiles of a value) to this .svg or .html file."
 )
 
 
@@ -206,7 +206,7 @@ _PICTURE = (
 @click.option(
     "--compare",
     is_flag=True,
-    help="Compare the costs of TARGET and OTHERS, which are targets or names in the file of TARGET.",
+    help="Compare the costs of TARGET and OTHERS, which are targets or names in TARGET's file.",
 )
 @click.option(
     "--machine", metavar="NAME", default="h100", show_default=True, help="Show times modelled for this machine."
@@ -231,11 +231,11 @@ def shard(
 
     The command does not run the program. The table shows where each value's sharding comes from, and `--explain NAME`
     traces a sharding to the line that states it. Above the table, the command lists each collective that partitioning
-    inserts, with its reason and its time on the machine. For a collective, `--explain NAME` also lists stated shardings
-    that avoid it.
+    inserts, with its reason and its time on the machine. For a collective, `--explain NAME` also suggests changes to
+    stated shardings that would avoid the collective.
 
     To compare the costs of several shardings side by side, use `xbuild shard TARGET --compare A B`. A and B may be
-    names in the file of TARGET.
+    names in TARGET's file.
     """
     refuse_both("compare", "name", "as_hlo", "as_spmd")
     for option in ("compare", "name", "as_hlo", "as_spmd", "output"):

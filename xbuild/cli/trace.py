@@ -116,7 +116,7 @@ def find_odd_device(trace: Trace, names: Sequence[str], eps: float) -> dict[str,
         compared = odd_one(trace, names, eps)
     except KeyError as error:
         raise click.UsageError(
-            f"--apart {error.args[0]}: the program has no parameter of this name{_parameters_hint(trace)}"
+            f"--apart {error.args[0]}: the program has no parameter with this name{_parameters_hint(trace)}"
         ) from None
     if compared.odd is None:
         ignored = f", ignoring values that depend on {', '.join(names)}" if names else ""
@@ -338,7 +338,7 @@ def trace(
 ) -> None:
     """Query a run that `xbuild run --trace DIR` recorded.
 
-    With only DIR, print a summary of the trace. The summary states where the first NaN and the first infinity are born,
+    With only DIR, print a summary of the trace. The summary states where the first NaN and the first infinity appear,
     and how they arise.
 
     With DIR and OTHER, the traces of two runs, print the first value that differs between the runs. With --devices A B,

@@ -20,7 +20,7 @@ from .outputs import check_distinct, read_data, say, say_written, target_input
 
 _DATA = (
     "Colour instructions by `cost` (FLOPs), by `cost=bytes`, or by a JSON file that maps their names to numbers "
-    "or texts."
+    "or strings."
 )
 
 COSTS = {"cost": ("flops", "FLOPs"), "cost=flops": ("flops", "FLOPs"), "cost=bytes": ("bytes", "bytes")}
@@ -32,7 +32,7 @@ _SECONDS = "Limit graphviz to this many seconds (for png and pdf)."
 def takes_theme(command: Command) -> Command:
     """A decorator that adds the option --theme to a command that draws."""
     kind = click.Choice(["auto", "light", "dark"])
-    sentence = "Set the colours of the picture; auto follows the viewer's system."
+    sentence = "Set the colours of the picture; auto follows the viewer's system setting."
     return click.option("--theme", type=kind, default="auto", show_default=True, help=sentence)(command)
 
 

@@ -28,7 +28,7 @@ from .programs import MODES
     "folder",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help=f"Write the page and the texts of --mode report to this folder; implies --mode report.  [default: {FOLDER}]",
+    help=f"Write the page and the program texts to this folder; implies --mode report.  [default: {FOLDER}]",
 )
 @click.option("-m", "is_module", is_flag=True, help="Run SCRIPT as a module, like python -m.")
 @click.argument("script")
@@ -39,10 +39,11 @@ def guard(
 ) -> None:
     """Run a script, and check each program that JAX compiles before the program runs.
 
-    The mode `stop` prints the report and ends the script with status 1 if a program would hang. The mode `warn` prints
-    the report and continues. The mode `report` also writes a page about all programs. SCRIPT is a Python file, or any
-    command that starts Python. The guard also checks the programs of processes that the script starts. If xbuild cannot
-    read or check a program in ten seconds, the guard says so once, and the program runs.
+    If a program is refused, the mode `stop` prints the report and ends the script with status 1, and the mode `warn`
+    prints the report and continues. The mode `report` does the same as `warn`, and also writes a page about all
+    programs. SCRIPT is a Python file, or any command that starts Python. The guard also checks the programs of
+    processes that the script starts. If xbuild cannot read a program, or cannot check it within ten seconds, the guard
+    reports this once, and the program runs.
 
     To guard scripts that other programs start, set XBUILD_GUARD=stop (or warn, or report) and XBUILD_GUARD_DIR in the
     environment.

@@ -52,10 +52,11 @@ MORE = "report(all=True) shows them"
 
 @frozen(repr=False)
 class LintReport(Reported):
-    """What `lint` found in a program: true if it found nothing. `str` returns the report.
+    """The result of `lint` for a program. It is true if `lint` found nothing. `str` returns the report.
 
-    `issues` are in the order of their seconds, `seconds` are those of the program on the machine, and `allowed` is the
-    number of issues that comments allow. `notes` say what was not examined.
+    `issues` starts with the issues that cost the most seconds, and ends with the notes. `seconds` is the time that the
+    program takes on the machine, and `allowed` is the number of issues that comments allow. `notes` says what was not
+    examined.
     """
 
     name: str
@@ -74,7 +75,7 @@ class LintReport(Reported):
         return {**facts, "notes": list(self.notes), "issues": [each.to_dict() for each in self.issues]}
 
     def report(self, all: bool = False) -> str:
-        """Return the report as text, with all issues instead of the first ten if `all` is true."""
+        """Return the report as text, with the first ten issues, or with all of them if `all` is true."""
         return plain(report_lines(self, all))
 
     def __str__(self) -> str:
@@ -155,16 +156,17 @@ def lint(
     least: float = LEAST,
     source_root: str | os.PathLike[str] | None = None,
 ) -> LintReport:
-    """Report what is not an error in a program, but costs or surprises.
+    """Report valid code that is costly or surprising.
 
     `program` is a Computation, Module or ModuleGroup, program text, a path, or a lowered or compiled JAX function. A
     program that is annotated with shardings is partitioned first. Each issue has the user's line, the bytes, and the
     seconds that it costs on `machine`: a Machine, a name such as v5e, or the path of a machine file. `docs/lint.md`
-    describes the rules; `rules` names those to apply. An issue that only costs time is reported if it takes at least
-    the share `least` of the program's seconds; one that only costs memory, of the bytes of its arguments.
+    describes the rules; `rules` names those to apply. An issue that costs only time is reported if it takes at least
+    the share `least` of the program's seconds. An issue that costs only memory is reported if it takes at least this
+    share of the bytes of the program's arguments.
 
     The comment `# xbuild: allow RULE` on the user's line allows an issue; a comment that allows nothing is reported.
-    Comments are read in files whose code this process runs, for HLO text only below `source_root`.
+    Comments are read from the files whose code this process runs; for HLO text, only from files below `source_root`.
 
     Raises TypeError if the argument is not a program, and invalid_attribute if the machine, a rule or `least` is
     unknown or out of range.
@@ -190,7 +192,7 @@ def lint(
     if isinstance(converted, Computation):
         converted = Module(converted.name, converted)
     if not isinstance(converted, Module | ModuleGroup):
-        raise TypeError(f"lint: expected a program, such as a Module or the text of one, got {program!r}")
+        raise TypeError(f"lint: expected a program, such as a Module or HLO text, got {program!r}")
     readable = Readable(is_own, None if source_root is None else Path(source_root))
     return lint_program(converted, found, mesh, applied, least, readable, whole)
 

@@ -51,7 +51,7 @@ def three_devices() -> ModuleGroup:
 def groups_that_overlap() -> ModuleGroup:
     """Groups that overlap.
 
-    Each sum is over two neighbors, and each device belongs to two of the groups.
+    Each sum is over two neighbours, and each device belongs to two of the groups.
     """
     pairs = (0, 1), (1, 2), (2, 0)
 
