@@ -21,7 +21,15 @@ from shape_inference.trees import fill
 from xbuild.checking.model.program import Orders, grid_of
 from xbuild.checking.model.verdict import Verdict
 from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
-from xbuild.properties.effects import PLAIN_CALLS, branch_number, collective_in, grouped_in, is_in_place, start_of
+from xbuild.properties.effects import (
+    PLAIN_CALLS,
+    branch_number,
+    collective_in,
+    fusion_in,
+    grouped_in,
+    is_in_place,
+    start_of,
+)
 from xbuild.properties.sites import reached
 
 from ..compiler.lines import Path, PlanPlace
@@ -239,8 +247,8 @@ def _start(walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...]
 def _start_call(
     walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...], here: Path, trips: Trips
 ) -> Steps:
-    if grouped_in(instruction):
-        raise Undecidable("groups of collectives that one async-start begins")
+    if grouped_in(instruction) and fusion_in(instruction) is None:
+        raise Undecidable("groups of collectives that one async-start starts")
     a = instruction.attributes
     found = yield from walk.walk(a.calls, operands, here, trips)
     return (operands, found, *map(zeros, a.context_shapes))
@@ -249,7 +257,7 @@ def _start_call(
 def _done(walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...], here: Path, trips: Trips) -> Steps:
     start = start_of(instruction)
     if start is None:
-        raise Undecidable("dones with an unknown start")
+        raise Undecidable("done ops with an unknown start")
     if collective_in(start) is None:
         return operands[0][1]
     meeting = operands[0]
@@ -396,7 +404,7 @@ def _refuse_vast(computation: Computation) -> None:
             refuse(
                 "limit_bytes",
                 f"equivalent: {most} of %{each.name} has {count}",
-                "compare the programs at smaller extents",
+                "compare the programs with smaller extents",
             )
 
 

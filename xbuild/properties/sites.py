@@ -20,6 +20,7 @@ from .effects import (
     collective_in,
     communicates,
     communicates_itself,
+    fusion_in,
     grouped_in,
     name_in_report,
     notable,
@@ -130,8 +131,9 @@ def members(site: Site) -> tuple[Site, ...]:
     group = grouped_in(site.instruction)
     if not group:
         return (site,)
-    (step,) = steps(site.instruction)
-    return tuple([Site((*site.path, step), each) for each in group])
+    fusion = fusion_in(site.instruction)
+    calls = [step for each in (site.instruction, fusion) if each is not None for step in steps(each)]
+    return tuple([Site((*site.path, *calls), each) for each in group])
 
 
 @remembered

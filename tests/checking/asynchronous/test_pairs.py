@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import xbuild as xb
@@ -97,3 +98,76 @@ def test_an_update_chain_goes_back_to_its_start() -> None:
     program = module(chained)
     assert xb.check(program).kind == "ok"
     assert_same(execute(program, [[ONES], [2 * ONES]]), [3 * ONES] * 2)
+
+
+FUSED = """HloModule step, num_partitions=2
+
+add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+
+fused {{
+  p0 = f32[8] parameter(0)
+  p1 = f32[8] parameter(1)
+  part = f32[4] slice(p0), slice={{[4:8]}}
+  {collective}, replica_groups={{{{0,1}}}}, channel_id=1, use_global_device_ids=true
+  zero = s32[] constant(0)
+  ROOT updated = f32[8] dynamic-update-slice(p1, moved, zero)
+}}
+
+ENTRY main {{
+  x = f32[8] parameter(0)
+  y = f32[8] parameter(1)
+  {fusion}
+  other = f32[8] all-reduce(x), replica_groups={{{{0,1}}}}, channel_id=2, use_global_device_ids=true, to_apply=add
+  {done}
+  ROOT results = (f32[8], f32[8]) tuple(done, other)
+}}
+"""
+ASYNC = (
+    "start = ((f32[8], f32[8]), f32[8], s32[]) fusion-start(x, y), kind=kCustom, calls=fused",
+    "done = f32[8] fusion-done(start)",
+)
+BLOCKING = ("done = f32[8] fusion(x, y), kind=kCustom, calls=fused", "")
+
+
+def fused(collective: str, lines: tuple[str, str]) -> xb.Module:
+    return xb.parse_hlo(FUSED.format(collective=collective, fusion=lines[0], done=lines[1]))
+
+
+@pytest.mark.parametrize(
+    "collective",
+    [
+        "moved = f32[4] all-reduce(part), to_apply=add",
+        "moved = f32[2] reduce-scatter(part), dimensions={0}, to_apply=add",
+        "moved = f32[8] all-gather(part), dimensions={0}",
+    ],
+    ids=["all_reduce", "reduce_scatter", "all_gather"],
+)
+def test_a_started_fusion_with_a_collective_is_one_that_blocks(collective: str) -> None:
+    started, blocking = fused(collective, ASYNC), fused(collective, BLOCKING)
+    assert xb.check(started).kind == "ok"
+    assert "2 collectives" in str(xb.check(started))
+    inputs = [[np.arange(8, dtype=np.float32) * device, np.ones(8, np.float32)] for device in (1, 2)]
+    assert_same(execute(started, inputs), execute(blocking, inputs))
+    assert [each.is_async for each in xb.testing.collectives(started)] == [False, True]
+    assert xb.parse_hlo(started.to_hlo()).to_hlo() == started.to_hlo()
+
+
+def test_a_device_without_the_collective_of_a_started_fusion_is_refused() -> None:
+    text = FUSED.replace(", num_partitions=2", "")
+    collective = "moved = f32[4] all-reduce(part), to_apply=add"
+    started = text.format(collective=collective, fusion=ASYNC[0], done=ASYNC[1])
+    without = text.format(collective=collective, fusion="", done="done = f32[8] copy(y)")
+    verdict = xb.check(xb.ModuleGroup({0: xb.parse_hlo(started), 1: xb.parse_hlo(without)}))
+    assert verdict.kind == "error"
+    assert [each.kind for each in verdict.findings] == ["missing_participant"]
+    assert "moved in fusion in async-start start" in str(verdict)
+
+
+def test_a_started_fusion_with_a_transfer_is_refused() -> None:
+    moved = (
+        "after = token[] after-all()\n"
+        "  sent = (f32[4], u32[], token[]) send(part, after), channel_id=3\n"
+        "  ended = token[] send-done(sent), channel_id=3\n"
+        "  moved = f32[4] all-reduce(part), to_apply=add"
+    )
+    assert "disallowed_computation" in {each.kind for each in xb.check(fused(moved, ASYNC)).findings}
