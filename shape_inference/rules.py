@@ -53,13 +53,13 @@ class Table(dict[str, Entry]):
         raise MissingRule(f"{opcode} has no {self.reading} rule")
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError(f"entries of the table of {self.reading} rules cannot be changed or removed")
+        raise TypeError(f"entries in the table of {self.reading} rules cannot be changed or removed")
 
     __delitem__ = pop = popitem = clear = setdefault = __ior__ = _refuse
 
 
 class RuleTable(Table[Callable[..., Any]]):
-    """A table from opcode to function. Used as a decorator, it enters the function under the function's name.
+    """A table from opcode to function. As a decorator, it adds a function under the function's name.
 
     >>> cost = RuleTable("cost")
     >>> @cost
@@ -100,7 +100,7 @@ class XbuildError(Harmless, ValueError):
 
 
 class ShapeError(XbuildError):
-    """Raised at the call of an op that cannot take the given operands or attributes."""
+    """Raised when an op is called with operands or attributes that it cannot take."""
 
 
 def refuse(kind: str, message: str, *hints: str) -> NoReturn:

@@ -198,7 +198,7 @@ COMPLEX_OF = {f32: c64, f64: c128}
 
 
 def primitive_type(dtype: Any) -> PrimitiveType:
-    """Return the element type of an HLO name, a NumPy dtype or a dtype-like object.
+    """Return the element type for an HLO name, a NumPy dtype or a dtype-like object.
 
     Raises TypeError if XLA has no such type.
     """
@@ -309,14 +309,14 @@ def _refuse_extents(dtype: PrimitiveType, extents: tuple[Any, ...]) -> NoReturn:
             refuse(
                 "negative_size",
                 f"{shape}: the extent of dimension {dim} must be at least 0, got {extent}",
-                f"write every extent as a number, as in {dtype}[2]; only x.reshape(-1) computes an extent",
+                f"write every extent as a number, as in {dtype}[2]; only reshape infers an extent, as in x.reshape(-1)",
             )
     raise TypeError(f"{shape}: expected integers as extents")
 
 
 @functools.lru_cache(maxsize=8192)
 def array_shape(dtype: PrimitiveType, dims: Dims) -> Shape:
-    """Return the static array shape of these extents. Shapes are cached, so equal shapes are usually one object."""
+    """Return the static array shape with these extents. Shapes are cached, so equal shapes are usually one object."""
     return Shape(dtype, dims)
 
 

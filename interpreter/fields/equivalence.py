@@ -43,13 +43,13 @@ def equivalent(
 ) -> Equivalence:
     """Decide whether two programs compute the same function, up to rounding.
 
-    `one` and `other` are each a Computation, a Module, a ModuleGroup, an object with a `module`, a text, a path, or
-    what JAX lowers (the global program) or compiles (with its shardings). Both programs have the same number of devices
-    and get the same inputs, or `one` has one device and the devices of `other` hold parts of each array. `inputs` and
-    `outputs` state the layout of each array, in the order of parameters and results. A layout is a `Sharding`, a tuple
-    with the slices of the global array for each device, or None if the shapes determine it (an array of equal shape is
-    replicated). The default layouts are the `in_shardings` and `out_shardings` of `other`, or its specs if it is the
-    program of a shard_map.
+    `one` and `other` are each a Computation, a Module, a ModuleGroup, an object with a `module`, a text, a path, or a
+    JAX function that is lowered (the global program) or compiled (with its shardings). Both programs have the same
+    number of devices and get the same inputs, or `one` has one device and the devices of `other` hold parts of each
+    array. `inputs` and `outputs` state the layout of each array, in the order of parameters and results. A layout is a
+    `Sharding`, a tuple with the slices of the global array for each device, or None if the shapes determine it (an
+    array of equal shape is replicated). The default layouts are the `in_shardings` and `out_shardings` of `other`, or
+    its specs if it is the program of a shard_map.
 
     `arguments` gives values for parameters of `one`, by number, where random values are unsuitable (trip counts,
     indices). `domain` gives, for parameters of `one`, by number, the range in which the programs are compared:
@@ -63,12 +63,12 @@ def equivalent(
 
     Both programs are evaluated on random inputs over two prime fields of 31 bits at once, without rounding. Floats
     become residues; integers and truth values are unchanged. Functions such as exp become random functions of their
-    operands, and maxima and sorts follow a fixed random order. The bool of the verdict is True if the programs are
-    equal. docs/equivalence.md explains what the verdict decides and what it assumes.
+    operands, and maxima and sorts follow a fixed random order. The verdict is true if the programs are equal.
+    docs/equivalence.md explains what the verdict decides and what it assumes.
 
     Raises TypeError if `one` or `other` is not a program, and ArgumentError if an argument does not fit its parameter.
-    Raises invalid_attribute if numbers of devices, shapes and layouts do not fit each other. Also raises the errors of
-    `execute` if `one` itself is refused or stops.
+    Raises invalid_attribute if the numbers of devices, the shapes and the layouts are inconsistent. Also raises the
+    errors of `execute` if `one` itself is refused or stops.
 
     >>> import xbuild as xb
     >>> spec = xb.f32[8]

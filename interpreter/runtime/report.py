@@ -82,7 +82,7 @@ class DeviceState:
 
 @frozen
 class Report:
-    """The report of a stopped run: `kind` is a kind of stop, and `devices` has the state of each device."""
+    """The report of a stopped run. `kind` says why the run stopped, and `devices` has the state of each device."""
 
     kind: str = field(validator=lambda _, __, kind: _check_kind(kind))
     message: str
@@ -102,7 +102,7 @@ class Report:
     def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
         """Return the lines of the report.
 
-        They are the sentence, the devices at fault, the cause and the fix, then all other devices.
+        The lines contain the summary, the devices at fault, the cause and the fix, then all other devices.
         """
         yield (StyledText(f"stopped: {self.message} [{self.kind}]", "bad"),)
         causes = [state for state in self.devices if state.cause]
@@ -135,7 +135,8 @@ class Report:
 
     @property
     def issues(self) -> tuple[Issue, ...]:
-        """The stop as an issue at the line of a device at fault; the lines of the other devices are related."""
+        """The stop as an issue at the line of a device at fault. The lines of the other devices are its related
+        places."""
         causes = [state for state in self.devices if state.cause] or [s for s in self.devices if not s.ended]
         at = [state.instruction for state in causes if state.instruction is not None]
         source = next((i.source for i in at if i.source is not None), None)

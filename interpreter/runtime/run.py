@@ -167,19 +167,19 @@ def execute(
     user's functions (custom calls, observers, infeeds) run in the mode of the calling thread.
 
     Each op rounds its result. There is one exception, as on XLA:CPU. If a sum or difference of f32 or f64 arrays has
-    one product as an operand and is only compared for a reduction, this product is not rounded
+    one product as an operand and is used only in comparisons that are reduced, this product is not rounded
     (`interpreter/compiler/facts.py`).
 
     `strict` checks every value without changing the results. If there are findings, StrictFailure is raised at the end,
     with `findings` and `results`. Findings are clamped indices, dropped updates, conversions out of range, integer
-    divisions by zero or of the least number by -1, shifts by at least the width, NaNs and infinities that no
+    divisions by zero or of the smallest integer by -1, shifts by at least the width, NaNs and infinities that no
     contributing element has, elements that never got a value, and broken promises. A promise is broken if indices are
     not as promised, if parameters differ although `parameter_replication` or `sharding` promises that they are equal,
     or if values differ although a type on a mesh says that they are equal. Overflow of integers in +, - and * is
     defined, so it is not a finding. The computations of map, reduce, sort and similar ops are checked on complete
-    arrays while they run. A computation that is one known op, and a collective, are checked by their results. A strict
-    run takes about twice the time for elementwise ops of floats, up to five times for divisions and shifts of integers,
-    and a tenth more for matrix products. Without `strict` there is no cost.
+    arrays while they run. A collective, and a computation that consists of one known op, are checked by their results.
+    A strict run takes about twice as long for elementwise ops on floats, up to five times as long for divisions and
+    shifts of integers, and a tenth longer for matrix products. Without `strict` there is no cost.
 
     Raises Refused if the check refuses the program, and ArgumentError if an input does not fit. Raises Stopped if no
     device can continue, a limit is reached or a registered function raises. Raises StrictFailure at the end of a strict

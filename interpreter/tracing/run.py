@@ -396,9 +396,9 @@ def trace(*arguments: Any, **options: Any) -> Trace:
     `inputs` and further `options` are those of `execute`. Arrays of up to `elements` elements are kept in full, and
     larger arrays as a summary. After `bytes` bytes, values are kept as summaries; after twice as many, values are not
     kept. With `every=n`, the trace keeps the value of every n-th execution of an instruction on a device. With
-    `values=False`, it keeps no values. With `origins=True`, it adds, for results of few elements, the operand elements
-    from which each result element was computed. The trace is written to `folder` during the run, so that an interrupted
-    run leaves a readable trace; values are then read from this folder.
+    `values=False`, it keeps no values. With `origins=True`, it adds, for results with few elements, the operand
+    elements from which each result element was computed. The trace is written to `folder` during the run, so that an
+    interrupted run leaves a readable trace; values are then read from this folder.
 
     If a run stops, the trace has the events up to that point, and the report in `stop`. A strict run has its findings
     in `findings`. With `check=False`, a program that the check would refuse runs until no device can continue.

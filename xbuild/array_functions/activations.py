@@ -122,7 +122,7 @@ def elu(operand: Value, alpha: float = 1.0) -> Value:
 def gelu(operand: Value, approximate: bool = True) -> Value:
     """Return x times the normal distribution function of x.
 
-    The function is computed by tanh if `approximate` is true, as in jax.nn, otherwise by erf.
+    It is computed with tanh if `approximate` is true, as in jax.nn, and with erf otherwise.
     Raises: not_array; element_type_unsupported if the element type is not a float.
 
     >>> import xbuild as xb
@@ -253,7 +253,7 @@ def log_softmax(operand: Value, axis: Axis = -1, *, name: str | None = None) -> 
 
 @dressed
 def logsumexp(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """Return the logarithm of the sum of the exponentials along `axis`. `axis` and `keepdims` are those of xb.sum.
+    """Return the logarithm of the sum of the exponentials along `axis`. `axis` and `keepdims` are as in xb.sum.
 
     The largest element is subtracted before the exponentials, so that nothing overflows. The result is -inf if all
     elements are -inf. Floats narrower than f32 are computed in f32 and rounded once.

@@ -178,7 +178,7 @@ def sum(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str 
 
 @dressed
 def prod(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """Return the product of the elements along `axis`. Element types, `axis` and `keepdims` are those of xb.sum.
+    """Return the product of the elements along `axis`. Element types, `axis` and `keepdims` are as in xb.sum.
 
     Raises: the errors of xb.sum.
 
@@ -207,7 +207,7 @@ def amax(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
     """Return the largest element along `axis`, or NaN if an element is NaN.
 
     `x.max()` does the same; xb.max compares two operands.
-    `axis` and `keepdims` are those of xb.sum.
+    `axis` and `keepdims` are as in xb.sum.
     Raises: non_positive if there are no elements; element_type_unsupported for complex numbers; also the errors of
     xb.sum.
 
@@ -225,7 +225,7 @@ def amin(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
     """Return the smallest element along `axis`, or NaN if an element is NaN.
 
     `x.min()` does the same; xb.min compares two operands.
-    `axis` and `keepdims` are those of xb.sum.
+    `axis` and `keepdims` are as in xb.sum.
     Raises: the errors of xb.amax.
 
     >>> import xbuild as xb
@@ -239,7 +239,7 @@ def amin(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
 
 @dressed
 def any(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """Return whether any element along `axis` is true or nonzero, as pred. `axis` and `keepdims` are those of xb.sum.
+    """Return whether any element along `axis` is true or nonzero, as pred. `axis` and `keepdims` are as in xb.sum.
 
     Raises: the errors of xb.sum.
 
@@ -254,7 +254,7 @@ def any(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str 
 
 @dressed
 def all(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
-    """Return whether all elements along `axis` are true or nonzero, as pred. `axis` and `keepdims` are those of xb.sum.
+    """Return whether all elements along `axis` are true or nonzero, as pred. `axis` and `keepdims` are as in xb.sum.
 
     Raises: the errors of xb.sum.
 
@@ -335,8 +335,8 @@ def _place(operand: Value, sign: int, axis: int | None, keepdims: bool, name: st
 def mean(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
     """Return the mean of the elements along `axis`, in f32 for pred and integers, but in f64 for s64 and u64.
 
-    Floats narrower than f32 are computed in f32 and rounded once. `axis` and `keepdims` are those of xb.sum. The mean
-    of no elements is NaN.
+    Floats narrower than f32 are computed in f32 and rounded once. `axis` and `keepdims` are as in xb.sum. The mean of
+    no elements is NaN.
     Raises: the errors of xb.sum.
 
     >>> import xbuild as xb
@@ -364,8 +364,7 @@ def _mean(operand: Value, axis: Axis, keepdims: bool, name: str | None = None, *
 def var(operand: Value, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False, name: str | None = None) -> Value:
     """Return the mean of the squared deviations from the mean along `axis`. `x.var()` does the same.
 
-    The sum is divided by the number of elements minus `ddof`. Element types, `axis` and `keepdims` are those of
-    xb.mean.
+    The sum is divided by the number of elements minus `ddof`. Element types, `axis` and `keepdims` are as in xb.mean.
     Raises: element_type_unsupported for complex numbers; also the errors of xb.sum.
 
     >>> import xbuild as xb
@@ -398,7 +397,7 @@ def _variance(operand: Value, axis: Axis, ddof: int, keepdims: bool) -> Value:
     if shape.dtype.kind == "complex":
         refuse(
             "element_type_unsupported",
-            f"operand is {shape}: the variance of complex numbers is not defined here",
+            f"operand is {shape}: xb.var does not support complex numbers",
             "for the variance that jax.numpy computes, use xb.var(xb.real(x)) + xb.var(xb.imag(x))",
         )
     operand = convert_to(operand, wide(as_float(shape.dtype)))

@@ -301,7 +301,7 @@ class Replication(Reported):
     def groups(self, value: Instruction | Value | str, leaf: Sequence[int] = ()) -> Groups:
         """Return the groups of devices that hold equal values of an instruction, or of one leaf of its tuple.
 
-        `leaf` is a path into the tuple, as XLA's ShapeIndex. If it leads to a tuple, all leaves of this tuple are
+        `leaf` is a path into the tuple, like XLA's ShapeIndex. If it leads to a tuple, all leaves of this tuple are
         compared. Each device that runs the program belongs to one group. A value may be given by name (`body/add.3` if
         several have the name `add.3`). Raises KeyError for an instruction that is not in the program, or whose value no
         device holds by itself (such as one that a reduction applies), and IndexError for a leaf that does not exist.

@@ -71,7 +71,7 @@ MOST_BUFFERS = 4
 
 
 class ScheduleError(Harmless, ValueError):
-    """Raised if programs run in no order; `verdict` says why."""
+    """Raised if the programs cannot run to the end in any order; `verdict` says why."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(str(verdict))
@@ -169,7 +169,7 @@ def context_of(arguments: CheckArguments) -> LevelContext | Verdict:
 
 
 def schedule(program: Computation | Module | ModuleGroup) -> Mapping[int, Order]:
-    """Return for each device an order of its instructions that runs to the end: the recorded order if it does.
+    """Return, for each device, an order of its instructions that runs to the end: the recorded order if it runs.
 
     Raises ScheduleError if no order runs to the end.
 

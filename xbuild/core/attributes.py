@@ -30,7 +30,8 @@ Shapes: TypeAlias = tuple[AnyShape, ...]
 
 @frozen
 class PaddingDimension:
-    """The padding of one dimension: before, after and between its elements. Negative low and high crop."""
+    """The padding of one dimension: before, after and between its elements. Negative values of `low` and `high`
+    crop."""
 
     low: int
     high: int

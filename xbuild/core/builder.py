@@ -1,4 +1,4 @@
-"""`Builder`, which records an instruction at each call of an op, and `Value`, a handle on a recorded instruction."""
+"""`Builder`, which records an instruction at each call of an op, and `Value`, a handle to a recorded instruction."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Handle:
 
 
 class Value(Operators, Methods, Protocols, Showable, Immutable, _Handle):
-    """A handle on an instruction of a builder. Operators on values record ops."""
+    """A handle to an instruction that a builder has recorded. Operators on values record ops."""
 
     __slots__ = ()
 
@@ -171,7 +171,7 @@ class Builder(Uncopied):
         return Builder(self._computation_names.unique(name), self)
 
     def recorded_since(self, count: int) -> list[Instruction]:
-        """Return the instructions recorded after the first `count` ones."""
+        """Return the instructions recorded after the first `count` instructions."""
         return self._instructions[count:]
 
     def unique_name(self, name: str) -> str:
@@ -198,7 +198,8 @@ class Builder(Uncopied):
     ) -> Value:
         """Add one instruction. The function of every op calls this method.
 
-        Raises ShapeError if the op refuses its operands or attributes, and BuildError if the builder does.
+        Raises ShapeError if the op refuses its operands or attributes, and BuildError if the builder refuses the
+        instruction.
         """
         where = caller() if self.origin is None else None
         try:
@@ -227,7 +228,7 @@ class Builder(Uncopied):
 
     @property
     def recorded(self) -> tuple[Instruction, ...]:
-        """The instructions recorded until now, in order."""
+        """The instructions recorded so far, in order."""
         return tuple(self._instructions)
 
     def adopt(self, instructions: Iterable[Instruction]) -> None:

@@ -37,10 +37,11 @@ def custom_call_target(name: str) -> Callable[[Function], Function]:
     """Decorate a function to register it for a custom-call target in all later runs.
 
     The function gets the operands as read-only arrays: a rank-0 array as a NumPy scalar, a tuple as a tuple, and a
-    token as None. If it has a parameter `backend_config`, it also gets this string of the call. It returns an array, or
-    a tuple if the declared shape is a tuple. Python numbers and lists take the declared element type. To be called
-    again later, return `xb.PENDING`. If the run has a limit of seconds, the function runs in a separate thread, which
-    is abandoned at the limit. Raises TypeError if the name is not a string or the decorated object is not callable.
+    token as None. If it has a parameter `backend_config`, it also gets the call's backend_config string. It returns an
+    array, or a tuple if the declared shape is a tuple. Python numbers and lists take the declared element type. A
+    function that returns `xb.PENDING` is called again later. If the run has a time limit, the function runs in a
+    separate thread, which is abandoned when the limit is reached. Raises TypeError if the name is not a string or the
+    decorated object is not callable.
 
     >>> import xbuild as xb
     >>> @xb.custom_call_target("clipped")

@@ -34,11 +34,11 @@ MOST_OF_A_TUPLE = 1000
 
 
 class BuildError(XbuildError):
-    """Raised at the call if a builder is used incorrectly, for example with another builder's value or after build."""
+    """Raised when a builder is used incorrectly, for example with another builder's value or after build."""
 
 
 class ValueUseError(BuildError, TypeError):
-    """Raised at the call if a value is used as if it were computed, or if an object cannot be an operand."""
+    """Raised when a value is used as if it were computed, or when an object cannot be an operand."""
 
 
 class MeaningWarning(UserWarning):

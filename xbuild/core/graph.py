@@ -149,8 +149,9 @@ class InstructionDraft(Immutable):
 class Instruction(InstructionDraft):
     """One op at one place of a program. Two instructions are equal only if they are the same object.
 
-    `segments` has the size of each operand list of the op in the flat tuple `operands`, or is None if every list is one
-    value. `annotations` (sharding, frontend_attributes, metadata, backend_config) have no effect here, but are printed.
+    The tuple `operands` is flat: `segments` has the size of each of the op's operand lists, or is None if every list is
+    one value. `annotations` (sharding, frontend_attributes, metadata, backend_config) have no effect here, but are
+    printed.
     """
 
     @property
@@ -175,7 +176,7 @@ class Instruction(InstructionDraft):
     def regions(self) -> Iterator[tuple[str, Computation]]:
         """Return the computations that the instruction calls, each with its role.
 
-        The role is the attribute, with a number if the attribute is a list.
+        The role is the name of the attribute, with a number if the attribute is a list.
         """
         for key in self.attributes.calling if self.attributes is not None else ():
             value = getattr(self.attributes, key)
@@ -198,7 +199,7 @@ def _computations(given: Iterable[Computation]) -> tuple[Computation, ...]:
 
 @frozen(eq=False, repr=False, slots=False)
 class Computation(Showable, Immutable):
-    """Instructions in recorded order, including the root. Without a builder, only `check` checks them."""
+    """Instructions in recorded order, including the root. If no builder recorded them, only `check` checks them."""
 
     name: str
     instructions: tuple[Instruction, ...] = field(converter=_instructions)
@@ -277,7 +278,7 @@ class Computation(Showable, Immutable):
         return tuple(seen)
 
     def to_stablehlo(self, *, locations: bool = False) -> str:
-        """Return the computation as StableHLO text, as the entry of a module. See Module.to_stablehlo."""
+        """Return the StableHLO text of a module whose entry is this computation. See Module.to_stablehlo."""
         return stablehlo_of(self, locations)
 
     def __repr__(self) -> str:
@@ -290,8 +291,8 @@ class Computation(Showable, Immutable):
 class Module(Showable, Immutable):
     """One program for every device (SPMD): device = replica * num_partitions + partition.
 
-    `annotations`, in the spelling of a module's header in HLO, have no effect here, but are printed. Raises ValueError
-    if a count is not positive or the entry is not among the computations.
+    `annotations` are spelled as in the header of an HLO module. They have no effect here, but are printed. Raises
+    ValueError if a count is not positive or the entry is not among the computations.
     """
 
     name: str
@@ -328,7 +329,7 @@ class Module(Showable, Immutable):
         metadata: bool | None = None,
         entry_layout: bool | None = None,
     ) -> str:
-        """Return the module as HLO text in a style (short, percent or full), which the flags change.
+        """Return the module as HLO text. `style` is short, percent or full; the flags override parts of it.
 
         `percent` writes names with `%` and computations with their signatures. `layouts` writes the default layout
         where a shape has none. `metadata` writes scopes and source lines. `entry_layout` writes the entry's signature
@@ -381,7 +382,8 @@ def _modules(given: Mapping[int, Module] | Sequence[Module]) -> dict[int, Module
 
 @frozen(eq=False, repr=False, slots=False)
 class ModuleGroup(Showable, Immutable):
-    """One program for each device (MPMD), by device or as a list. Channel ids pair Send and Recv across programs."""
+    """One program for each device (MPMD), given as a mapping from devices to programs or as a list. Channel ids pair
+    Send and Recv across programs."""
 
     modules: Mapping[int, Module] = field(converter=_modules)
 

@@ -138,11 +138,11 @@ def cost(program: Computation | Module | ModuleGroup, *, mesh: Mesh | None = Non
     """Count what a program costs each device, without running it.
 
     The cost comprises FLOPs, transcendentals, bytes, collectives and memory. Instructions are counted as in XLA's cost
-    analysis, but those of a loop once per trip. Constants, or the trip count that a compiler has noted, determine the
-    number of trips. A loop with an unknown trip count counts as one trip and is marked. For a conditional, the branch
-    with the most FLOPs counts. `mesh` names the axes of collectives; without it, the mesh is inferred from their
-    groups. Raises TypeError if `program` is not a program or `mesh` is not a Mesh, and invalid_attribute if the mesh
-    has a different number of devices.
+    analysis, except that those in a loop count once per trip. Constants, or the trip count that a compiler has noted,
+    determine the number of trips. A loop with an unknown trip count counts as one trip and is marked. For a
+    conditional, the branch with the most FLOPs counts. `mesh` names the axes of collectives; without it, the mesh is
+    inferred from their groups. Raises TypeError if `program` is not a program or `mesh` is not a Mesh, and
+    invalid_attribute if the mesh has a different number of devices.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[1024])(xb.cross_replica_sum)
@@ -229,7 +229,7 @@ def _grid(program: Any) -> DeviceCounts:
         return DeviceCounts(program.num_replicas, program.num_partitions, False)
     if not isinstance(program, ModuleGroup):
         hint = "xb.parse_hlo(text) and builder.build() return programs"
-        raise TypeError(f"cost: {program!r} is neither a Computation nor a Module or ModuleGroup; {hint}")
+        raise TypeError(f"cost: {program!r} is not a Computation, a Module or a ModuleGroup; {hint}")
     if not program.modules:
         refuse(
             "invalid_attribute",

@@ -208,7 +208,7 @@ class Cost(Reported):
 
     @property
     def link_bytes(self) -> int:
-        """The bytes over the busiest link of each collective, by its first algorithm."""
+        """The bytes sent over the busiest link of each collective, with its first algorithm."""
         return self._sums["link_bytes"]
 
     @property

@@ -121,10 +121,10 @@ def eigh(
     Only the triangle that `lower` selects is read. Sweeps of rotations stop when the Frobenius norm of the off-diagonal
     part is at most `epsilon` (default: that of the element type) times the norm of the matrix, or after `max_iter`
     sweeps.
-    Shapes: takes floats or complex numbers [..., n, n]. `v` has the same shape. `w` is real [..., n], ascending with
-    `sort_eigenvalues`. Floats narrower than f32 are computed in f32 and rounded once.
-    Accuracy: a v equals v diag(w) within 16 n eps of the largest element of a. The columns of v are orthonormal within
-    the same bound.
+    Shapes: takes floats or complex numbers of shape [..., n, n]. `v` has the same shape. `w` is real, has the shape
+    [..., n], and ascends if `sort_eigenvalues` is true. Floats narrower than f32 are computed in f32 and rounded once.
+    Accuracy: a v equals v diag(w) within 16 n eps times the largest element of a. The columns of v are orthonormal
+    within the same bound.
     Raises: not_array, rank_too_small, element_type_unsupported, dimension_mismatch or invalid_attribute.
 
     >>> import xbuild as xb
@@ -238,14 +238,14 @@ def svd(
 ) -> Value:
     """Return the tuple (u, d, v) with a = u diag(d) v^H.
 
-    The elements of d descend and are not negative. The columns of u and v are orthonormal. Sweeps rotate the columns
-    until the cosine of the angle between any two is at most `epsilon` (default: that of the element type times the
-    square root of the number of rows), or until `max_iter` sweeps are done. `u` is the q of the rotated matrix's QR
+    The elements of d are nonnegative and in descending order. The columns of u and v are orthonormal. Sweeps rotate the
+    columns until the cosine of the angle between any two is at most `epsilon` (default: that of the element type times
+    the square root of the number of rows), or until `max_iter` sweeps are done. `u` is the q of the rotated matrix's QR
     decomposition.
-    Shapes: takes floats or complex numbers [..., m, n]. `u` is [..., m, m], `d` is real [..., k] with k = min(m, n),
-    and `v` is [..., n, n]. Without `full_matrices`, `u` is [..., m, k] and `v` is [..., n, k]. Floats narrower than f32
-    are computed in f32 and rounded once.
-    Accuracy: u diag(d) v^H equals a within 16 (m + n) eps of the largest element of a. The columns of u and v are
+    Shapes: takes floats or complex numbers of shape [..., m, n]. `u` is [..., m, m], `d` is real [..., k] with k =
+    min(m, n), and `v` is [..., n, n]. Without `full_matrices`, `u` is [..., m, k] and `v` is [..., n, k]. Floats
+    narrower than f32 are computed in f32 and rounded once.
+    Accuracy: u diag(d) v^H equals a within 16 (m + n) eps times the largest element of a. The columns of u and v are
     orthonormal within the same bound.
     Raises: not_array, rank_too_small, element_type_unsupported, dimension_mismatch or invalid_attribute.
 

@@ -44,10 +44,11 @@ def lu(a: Value, *, name: str | None = None) -> Value:
     The method is Gaussian elimination with partial pivoting. The strict lower triangle of `lu` stores l without its
     unit diagonal; the upper triangle, with the diagonal, stores u. Step j exchanges rows j and pivots[j]. A column
     without a non-zero pivot is unchanged.
-    Shapes: takes floats or complex numbers [..., m, n]. `lu` has the same shape. `pivots` is s32[..., min(m, n)] and
-    `permutation` is s32[..., m], both counted from 0. Floats narrower than f32 are computed in f32 and rounded once.
-    Complex pivots have the largest |re| + |im|, as in LAPACK.
-    Accuracy: l u equals a[permutation] within 8 (m + n) eps of the largest element of a, if no element of u is larger.
+    Shapes: takes floats or complex numbers of shape [..., m, n]. `lu` has the same shape. `pivots` is s32[..., min(m,
+    n)] and `permutation` is s32[..., m], both counted from 0. Floats narrower than f32 are computed in f32 and rounded
+    once. Complex pivots have the largest |re| + |im|, as in LAPACK.
+    Accuracy: l u equals a[permutation] within 8 (m + n) eps times the largest element of a, if no element of u is
+    larger.
     Raises: not_array, rank_too_small or element_type_unsupported; dimension_mismatch for dynamic dimensions.
 
     >>> import xbuild as xb
@@ -115,11 +116,11 @@ def qr(a: Value, full_matrices: bool = True, *, name: str | None = None) -> Valu
     """Return the tuple (q, r) with a = q r, where q has orthonormal columns and r is upper triangular.
 
     Formula: min(m, n) Householder reflections, as in LAPACK's geqrf; elements of r's diagonal may be negative.
-    Shapes: takes floats or complex numbers [..., m, n]. `q` is [..., m, m] and `r` is [..., m, n]. Without
+    Shapes: takes floats or complex numbers of shape [..., m, n]. `q` is [..., m, m] and `r` is [..., m, n]. Without
     `full_matrices`, they are [..., m, k] and [..., k, n] with k = min(m, n). Floats narrower than f32 are computed in
     f32 and rounded once.
-    Accuracy: q r equals a within 8 (m + n) eps of the largest element of a. The columns of q are orthonormal within the
-    same bound.
+    Accuracy: q r equals a within 8 (m + n) eps times the largest element of a. The columns of q are orthonormal within
+    the same bound.
     Raises: not_array, rank_too_small or element_type_unsupported; dimension_mismatch for dynamic dimensions.
 
     >>> import xbuild as xb
@@ -139,7 +140,8 @@ def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
 
     The format is that of LAPACK's geqrf.
     Reflection j is I - taus[j] v v^H; v is zero above row j, 1 in row j, and column j of `packed` below it.
-    Shapes: takes floats or complex numbers [..., m, n]. `packed` has the same shape, and `taus` is [..., min(m, n)].
+    Shapes: takes floats or complex numbers of shape [..., m, n]. `packed` has the same shape, and `taus` is [...,
+    min(m, n)].
     Accuracy: that of xb.qr.
     Raises: the errors of xb.qr.
 
@@ -157,8 +159,8 @@ def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
 def product_of_elementary_householder_reflectors(a: Value, taus: Value, *, name: str | None = None) -> Value:
     """Return the first n columns of the product of the reflections that `a` and `taus` pack, as in LAPACK's orgqr.
 
-    Shapes: takes floats or complex numbers, a [..., m, n] with m >= n and taus [..., k] with k <= n. Returns [..., m,
-    n].
+    Shapes: takes floats or complex numbers, with shapes a [..., m, n] for m >= n and taus [..., k] for k <= n. Returns
+    an array of shape [..., m, n].
     Accuracy: that of xb.qr.
     Raises: the errors of xb.qr; also element_type_mismatch, or dimension_mismatch if the extents do not fit.
 
@@ -178,7 +180,7 @@ def product_of_elementary_householder_reflectors(a: Value, taus: Value, *, name:
     if rows < columns or count > columns:
         refuse(
             "dimension_mismatch",
-            f"a is {a.shape} and taus is {taus.shape}, which makes {count} reflections, {columns} columns and "
+            f"a is {a.shape} and taus is {taus.shape}, that is, {count} reflections, {columns} columns and "
             f"{rows} rows; expected reflections <= columns <= rows",
         )
     return record_call(_assemble_q, {"a": (a, 2), "taus": (taus, 1)}, name)

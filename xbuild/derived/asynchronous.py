@@ -69,7 +69,7 @@ def all_gather_start(
 ) -> Value:
     """Start an all_gather without waiting; xb.all_gather_done waits for the other members.
 
-    `shard_count` is the size of the groups, if groups are given.
+    If groups are given, `shard_count` defaults to their size.
     Raises: invalid_attribute if shard_count is neither given nor known; otherwise the errors of
     xb.ops.all_gather_start.
 

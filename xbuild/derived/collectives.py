@@ -105,7 +105,7 @@ def all_gather(
 ) -> Value:
     """Concatenate the operands of the group along a dimension, in group order; all members get the same result.
 
-    `shard_count` is the size of the groups, if groups are given.
+    If groups are given, `shard_count` defaults to their size.
     Raises: invalid_attribute if shard_count is neither given nor known; otherwise the errors of xb.ops.all_gather.
 
     >>> import xbuild as xb
@@ -141,7 +141,7 @@ def reduce_scatter(
 ) -> Value:
     """Reduce over the group, and split the result into `shard_count` parts along a dimension: member i keeps part i.
 
-    `shard_count` is the size of the groups, if groups are given.
+    If groups are given, `shard_count` defaults to their size.
     Raises: invalid_attribute if shard_count is neither given nor known; otherwise the errors of xb.ops.reduce_scatter.
 
     >>> import xbuild as xb
@@ -177,8 +177,8 @@ def all_to_all(
 ) -> Value:
     """Send part i of the operand to member i, and concatenate the parts from all members in group order.
 
-    `split_count` is the size of the groups, if groups are given. A list of operands without dimensions is the form with
-    one operand for each member; it returns a tuple.
+    If groups are given, `split_count` defaults to their size. Without dimensions, `operands` is a list with one operand
+    for each member, and the result is a tuple.
     Raises: invalid_attribute if split_count is neither given nor known; otherwise the errors of xb.ops.all_to_all.
 
     >>> import xbuild as xb
@@ -210,7 +210,7 @@ def collective_permute(
     *,
     name: str | None = None,
 ) -> Value:
-    """Return the value of the device that names this device as its target, or zeros if no device does.
+    """Return the value of the device whose target is this device, or zeros if there is no such device.
 
     Raises: the errors of xb.ops.collective_permute.
 
@@ -250,7 +250,7 @@ def multi_collective_permute(
 def collective_broadcast(
     operand: Value, replica_groups: Groups = (), channel_id: int | None = None, *, name: str | None = None
 ) -> Value:
-    """Return the value of the first device of the group to all its members; devices outside all groups get zeros.
+    """Send the value of the group's first device to all members of the group; devices outside all groups get zeros.
 
     Raises: the errors of xb.ops.collective_broadcast.
 

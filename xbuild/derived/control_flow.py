@@ -32,7 +32,7 @@ Function: TypeAlias = Computation | Callable[..., Any]
 
 @dressed
 def call(operands: Any, to_apply: Function, *, builder: Builder | None = None, name: str | None = None) -> Value:
-    """Return the result of `to_apply` on the operands: one, a list, or none with `builder=`.
+    """Apply `to_apply` to the operands (one, a list, or none with `builder=`) and return the result.
 
     If `to_apply` is a Computation, numbers take the type of their parameter.
     Raises: arity_mismatch or signature_mismatch.
@@ -55,7 +55,7 @@ def call(operands: Any, to_apply: Function, *, builder: Builder | None = None, n
 def while_(
     init: Any, condition: Function, body: Function, *, builder: Builder | None = None, name: str | None = None
 ) -> Value:
-    """Apply `body` to the state while `condition` of it is true.
+    """Apply `body` to the state while condition(state) is true.
 
     The arguments are in HLO's order; XlaBuilder's While takes init last. `init` may be a tuple or list of values,
     numbers (of their own type: s32, f32 or NumPy's) and tuples, which becomes one tuple value. The functions get the
@@ -92,7 +92,7 @@ def conditional(
     branch_computations: Sequence[Function] | None = None,
     name: str | None = None,
 ) -> Value:
-    """Return the result of one branch on its own operand. The call has two forms.
+    """Run one branch on its own operand and return the result. The call has two forms.
 
     The first form is conditional(branch_index, branch_operands, branch_computations). An s32[] selects a branch by
     number (the last one if out of range). A pred[] selects the first branch if it is true. XlaBuilder's form is
@@ -113,8 +113,8 @@ def conditional(
         is_switch = isinstance(arguments[0], list | tuple)
         refuse(
             "invalid_attribute",
-            f"expected each operand before its function, got the order of jax.lax.{'switch' if is_switch else 'cond'}; "
-            "each branch has its own operand",
+            "expected each operand before its function, got the argument order of "
+            f"jax.lax.{'switch' if is_switch else 'cond'}; each branch has its own operand",
             "xb.conditional(index, [x, x], [f, g])" if is_switch else "xb.conditional(pred, x, on_true, x, on_false)",
             "to pass several operands to a branch, pass the tuple (x, y), which its function takes as one parameter",
         )
@@ -177,7 +177,7 @@ def fusion(
     builder: Builder | None = None,
     name: str | None = None,
 ) -> Value:
-    """Return the result of `calls` on the operands (one, or a list), like `call`, and mark it as one kernel.
+    """Apply `calls` to the operands (one, or a list), like `call`, and mark it as one kernel.
 
     Raises: the errors of xb.ops.fusion.
 

@@ -29,7 +29,7 @@ def gather(
     indices_are_sorted: bool = False,
     name: str | None = None,
 ) -> Value:
-    """For each index vector, take the slice of `slice_sizes` that starts there, shifted to lie inside the operand.
+    """For each index vector, take a slice of size `slice_sizes` at that index, shifted to lie inside the operand.
 
     `start_indices` may be an array or a list of ints; by default, the vectors lie along its last dimension
     (`index_vector_dim`).

@@ -38,7 +38,7 @@ def triangular_solve(
     *,
     name: str | None = None,
 ) -> Value:
-    """Return the x with op(a) x = b, or x op(a) = b if `left_side` is false. One operand may be a NumPy array.
+    """Return x such that op(a) x = b, or x op(a) = b if `left_side` is false. One operand may be a NumPy array.
 
     Raises: the errors of xb.ops.triangular_solve.
 
@@ -70,7 +70,7 @@ def fft(
     *,
     name: str | None = None,
 ) -> Value:
-    """Compute the discrete Fourier transform over the last dimensions, as many as there are lengths (one, or a list).
+    """Compute the discrete Fourier transform over the last dimensions, one for each length (a number, or a list).
 
     Raises: the errors of xb.ops.fft.
 

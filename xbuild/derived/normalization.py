@@ -15,7 +15,7 @@ __all__ = ["batch_norm_grad", "batch_norm_inference", "batch_norm_training"]
 def batch_norm_training(
     operand: Any, scale: Any, offset: Any, epsilon: float, feature_index: int, *, name: str | None = None
 ) -> Value:
-    """Normalize each feature by its own mean and variance, and return the tuple (output, mean, variance).
+    """Normalize each feature with its own mean and variance, and return the tuple (output, mean, variance).
 
     Vectors may be lists or arrays.
     Raises: the errors of xb.ops.batch_norm_training.
@@ -45,7 +45,7 @@ def batch_norm_inference(
     *,
     name: str | None = None,
 ) -> Value:
-    """Normalize each feature by a given mean and variance.
+    """Normalize each feature with a given mean and variance.
 
     Vectors may be lists or arrays.
     Raises: the errors of xb.ops.batch_norm_inference.

@@ -100,9 +100,9 @@ def approx_top_k(
     """Return the first `top_k` elements along a dimension, in the order of `comparator`.
 
     All operands (one, or a list) are permuted in the same way, and the result is a tuple with an array for each
-    operand. The result is exact, whatever `recall_target` allows. Without `aggregate_to_topk` it has as many elements
-    as xb.approx_top_k_reduction_output_size returns, padded with the init values (one, or a list) if the operand has
-    fewer. `xb.approx_top_k_fallback` is another name.
+    operand. The result is exact, whatever `recall_target` allows. Without `aggregate_to_topk`, the result has as many
+    elements as xb.approx_top_k_reduction_output_size returns, padded with the init values (one, or a list) if the
+    operand has fewer. `xb.approx_top_k_fallback` is another name.
     Raises: dimension_out_of_range; index_out_of_range if top_k is larger than the extent; also the errors of xb.sort
     and xb.pad.
 
@@ -122,7 +122,7 @@ def approx_top_k(
     extent = shape.dims[check_dimension("reduction_dim", reduction_dim, "operand", shape)]
     if not 0 <= top_k <= extent:
         refuse(
-            "index_out_of_range", f"expected top_k of 0..{extent} for dimension {reduction_dim} of {shape}, got {top_k}"
+            "index_out_of_range", f"expected top_k in 0..{extent} for dimension {reduction_dim} of {shape}, got {top_k}"
         )
     count, _ = approx_top_k_reduction_output_size(
         extent, shape.rank, top_k, recall_target, aggregate_to_topk, reduction_input_size_override

@@ -15,7 +15,8 @@ __all__ = ["rng_bit_generator", "rng_normal", "rng_uniform"]
 
 @dressed
 def rng_uniform(a: Any, b: Any, shape: Shape, *, builder: Builder | None = None, name: str | None = None) -> Value:
-    """Return random numbers of a shape, uniform in [a, b). The ends may be numbers; if both are, pass `builder`.
+    """Return an array of random numbers, uniform in [a, b). The bounds may be numbers; if both are numbers, pass
+    `builder`.
 
     Raises: the errors of xb.ops.rng.
 
@@ -33,7 +34,7 @@ def rng_uniform(a: Any, b: Any, shape: Shape, *, builder: Builder | None = None,
 
 @dressed
 def rng_normal(mu: Any, sigma: Any, shape: Shape, *, builder: Builder | None = None, name: str | None = None) -> Value:
-    """Return random numbers of a shape, normal with mean mu and standard deviation sigma, which may be numbers.
+    """Return an array of random numbers, normal with mean mu and standard deviation sigma, which may be numbers.
 
     Raises: the errors of xb.ops.rng.
 
@@ -62,9 +63,9 @@ def rng_bit_generator(
     *,
     name: str | None = None,
 ) -> Value:
-    """Return the next state and random bits of a shape, as a pure function of the state.
+    """Return the next state and random bits for the given shape, as a pure function of the state.
 
-    The bits of f32 and s32 are u32.
+    For f32 and s32, the bits are u32.
     Raises: the errors of xb.ops.rng_bit_generator.
 
     >>> import xbuild as xb

@@ -29,8 +29,8 @@ def reduce(
     """Reduce dimensions of the operands (one, or a list) with `to_apply`, starting from `init_values`.
 
     By default all dimensions are reduced; negative dimensions count from the end. Init values that are numbers take
-    their operand's element type. A function is traced with scalars: first those of the accumulators, then those of the
-    elements. `xb.add`, `xb.maximum` and similar functions can be passed.
+    their operand's element type. A function is traced with scalars: first the accumulators, then the elements.
+    `xb.add`, `xb.maximum` and similar functions can be passed.
     Raises: the errors of xb.ops.reduce.
 
     >>> import xbuild as xb

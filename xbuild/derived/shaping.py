@@ -215,7 +215,7 @@ def pad(
 ) -> Value:
     """Insert `padding_value`, a value or a number, around and between the elements of the operand.
 
-    `padding` has (low, high) or (low, high, interior) for each dimension; negative low and high crop.
+    `padding` has (low, high) or (low, high, interior) for each dimension; negative values of low and high crop.
     Raises: the errors of xb.ops.pad.
 
     >>> import xbuild as xb
@@ -293,7 +293,8 @@ def dynamic_reshape(
     *,
     name: str | None = None,
 ) -> Value:
-    """Reshape to the extents `dim_sizes`, values or numbers; `dims_are_dynamic` marks the dynamic dimensions.
+    """Reshape to the extents in `dim_sizes`, which are values or numbers; `dims_are_dynamic` marks the dynamic
+    dimensions.
 
     Raises: the errors of xb.ops.dynamic_reshape.
 

@@ -218,9 +218,9 @@ def dynamic_slice(operand: Value, start_indices: Any, slice_sizes: Sequence[int]
 
 @dressed
 def dynamic_update_slice(operand: Value, update: Any, start_indices: Any, *, name: str | None = None) -> Value:
-    """Replace the elements from `start_indices` on with `update`, a value or a NumPy array.
+    """Write `update` (a value or a NumPy array) over the elements that begin at `start_indices`.
 
-    The start indices are those of `dynamic_slice`.
+    The start indices are as in `dynamic_slice`.
     Raises: the errors of xb.ops.dynamic_update_slice.
 
     >>> import xbuild as xb
@@ -246,8 +246,8 @@ def index(value: Value, index: Any, *, name: str | None = None) -> Value:
     Each dimension takes an int (negative ints count from the end), a slice of ints with a positive step, or a scalar
     integer value. A scalar value is clamped like a start index of dynamic_slice. An int or a scalar value removes its
     dimension. `...` covers all other dimensions, and None adds a dimension of extent 1. One dimension may have a list,
-    array or value of integers that selects its elements. Negative numbers of a list or array count from the end; those
-    of a value are clamped. Records the necessary slice, dynamic_slice, gather and reshape, or get_tuple_element.
+    array or value of integers that selects its elements. Negative numbers in a list or array count from the end; those
+    in a value are clamped. Records the necessary slice, dynamic_slice, gather and reshape, or get_tuple_element.
     Raises: index_out_of_range; non_positive if a step is not positive; rank_mismatch if there are too many indices;
     invalid_attribute for any other invalid index.
 

@@ -38,7 +38,7 @@ def send(
     is_host_transfer: bool = False,
     name: str | None = None,
 ) -> Value:
-    """Start to send `operand` on a channel, after `token` (default: a new token), and return the context.
+    """Start sending `operand` on a channel, after `token` (default: a new token), and return the context.
 
     Raises: the errors of xb.ops.send.
 

@@ -74,7 +74,8 @@ def select_and_scatter(
     *,
     name: str | None = None,
 ) -> Value:
-    """Combine each value of `source`, by `scatter`, into the element that `select` prefers in its window.
+    """Combine each value of `source`, with `scatter`, into the result at the position that `select` picks in its
+    window.
 
     Numbers and arrays take the operand's element type. `padding` and strides are those of reduce_window.
     Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the errors of
@@ -216,8 +217,8 @@ def _select_dims(name: str, shape: Shape, numbers: ConvolutionDimensionNumbers, 
     if len(chosen) + 2 != shape.rank or max(chosen, default=0) >= shape.rank:
         refuse(
             "rank_mismatch",
-            f"dimension_numbers {numbers} has the spatial dimensions {list(chosen)} for {name}, which do not fit "
-            f"{shape} of rank {shape.rank}",
+            f"the spatial dimensions {list(chosen)} of {name} in dimension_numbers {numbers} do not fit {name} {shape} "
+            f"of rank {shape.rank}",
         )
     return tuple(shape.dims[dim] for dim in chosen)
 

@@ -341,18 +341,18 @@ Options = dict[str, Any]
 def vjp(program: Any, *, checkpoint: bool | Container[str] = False, max_trips: int | None = None) -> Any:
     """Return the program that maps cotangents of all results to cotangents of all parameters (reverse mode).
 
-    A Computation returns a Computation. Its parameters are the original ones, followed by one cotangent for each float
-    or complex leaf of the result. Its result is the tuple of the cotangents of all float and complex leaves of the
-    parameters, in order. A Module returns a module with such an entry and the same replicas and partitions, and a
-    ModuleGroup returns a group of such modules. A function returns a function of shapes, as xb.computation takes them.
-    Cotangents of complex values are plain transposes, without conjugation. On several devices, the loss is the sum of
-    the losses of all devices. Cotangents of sent values travel back on new channels, and the new program is checked.
-    `checkpoint` is True, or the names of loops, calls and conditionals whose values the backward pass recomputes
-    instead of keeping. `max_trips` is the number of trips whose values are kept for loops of unknown trip count; a run
-    with more trips returns NaN. Raises ShapeError (not_differentiable) if a cotangent reaches an op without a
-    derivative or a loop of unknown trip count. Raises invalid_attribute if `checkpoint` contains a name that is not a
-    loop, call or conditional, or if `max_trips` is not a number. Raises TypeError if `program` is none of the above,
-    and ScheduleError if the program or its derivative cannot run to the end in any order.
+    For a Computation, the result is a Computation. Its parameters are the original ones, followed by one cotangent for
+    each float or complex leaf of the result. Its result is the tuple of the cotangents of all float and complex leaves
+    of the parameters, in order. For a Module, it is a module with such an entry and the same replicas and partitions.
+    For a ModuleGroup, it is a group of such modules. For a function, it is a function of shapes, like those that
+    xb.computation takes. Cotangents of complex values are plain transposes, without conjugation. On several devices,
+    the loss is the sum of the losses of all devices. Cotangents of sent values travel back on new channels, and the new
+    program is checked. `checkpoint` is True, or the names of loops, calls and conditionals whose values the backward
+    pass recomputes instead of keeping. `max_trips` is the number of trips whose values are kept for loops with an
+    unknown trip count; a run with more trips returns NaN. Raises ShapeError (not_differentiable) if a cotangent reaches
+    an op without a derivative or a loop with an unknown trip count. Raises invalid_attribute if `checkpoint` contains a
+    name that is not a loop, call or conditional, or if `max_trips` is not a number. Raises TypeError if `program` is
+    none of the above, and ScheduleError if the program or its derivative cannot run to the end in any order.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate
@@ -382,13 +382,13 @@ def grad(
 ) -> Any:
     """Return the program that computes the gradient of its real scalar result with respect to some parameters.
 
-    `argnums` numbers the parameters: an int returns the gradient itself, a sequence a tuple of gradients. The gradient
-    with respect to a tuple is the tuple of the gradients of its float and complex elements. For a complex parameter,
-    the gradient is df/dx - i df/dy; its conjugate points uphill. Programs, options and errors are those of xb.vjp. In a
-    ModuleGroup, each program returns the gradient of its own parameters; a program whose result is not a real scalar
-    adds nothing to the loss. Also raises not_differentiable if the result is not a real scalar or a parameter holds
-    integers, index_out_of_range if `argnums` names a missing parameter, and invalid_attribute if `argnums` is not a
-    number.
+    `argnums` gives the numbers of these parameters: for an int, the result is the gradient itself; for a sequence, it
+    is a tuple of gradients. The gradient with respect to a tuple is the tuple of the gradients of its float and complex
+    elements. For a complex parameter, the gradient is df/dx - i df/dy; its conjugate points uphill. Takes the programs
+    and options of xb.vjp, and raises its errors. In a ModuleGroup, each program returns the gradient of its own
+    parameters; a program whose result is not a real scalar adds nothing to the loss. Also raises not_differentiable if
+    the result is not a real scalar or a parameter holds integers, index_out_of_range if `argnums` names a missing
+    parameter, and invalid_attribute if `argnums` is not a number.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate
@@ -408,7 +408,8 @@ def grad(
 def value_and_grad(
     program: Any, argnums: Argnums = 0, *, checkpoint: bool | Container[str] = False, max_trips: int | None = None
 ) -> Any:
-    """Return the program that computes the pair of its real scalar result and the gradient; otherwise like xb.grad.
+    """Return the program that computes the pair of its real scalar result and the gradient. Otherwise, this function is
+    like xb.grad.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate
@@ -592,11 +593,11 @@ class JvpRequest:
 def jvp(program: Any) -> Any:
     """Return the program that maps tangents of all parameters to tangents of all results (forward mode).
 
-    A Computation returns a Computation. Its parameters are the original ones, followed by one tangent for each of their
-    float and complex leaves, in order. Its result is the tuple of the tangents of all float and complex leaves of the
-    result. Modules, groups and functions are treated as by xb.vjp. Loops of unknown trip count can be differentiated in
-    this direction. Raises ShapeError (not_differentiable) if a tangent reaches an op without a derivative, and
-    TypeError and ScheduleError like xb.vjp.
+    For a Computation, the result is a Computation. Its parameters are the original ones, followed by one tangent for
+    each of their float and complex leaves, in order. Its result is the tuple of the tangents of all float and complex
+    leaves of the result. Modules, groups and functions are treated as in xb.vjp. Loops with an unknown trip count can
+    be differentiated in forward mode. Raises ShapeError (not_differentiable) if a tangent reaches an op without a
+    derivative, and TypeError and ScheduleError like xb.vjp.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate

@@ -24,10 +24,10 @@ class _LiveOnly(Unchanged):
 def eliminate_dead_code(program: Program) -> Program:
     """Remove the instructions on which neither the root of their computation nor a side effect depends.
 
-    The result keeps all parameters, so that no signature changes, and control predecessors of kept instructions. It
-    also keeps instructions with side effects: communication with devices or the host, custom calls with side effects,
-    updates of a random state, and calls of such instructions. Computations that the entry does not call are removed. A
-    program without dead code is returned as the same object.
+    The result keeps all parameters, so that no signature changes. It keeps the control predecessors of kept
+    instructions. It also keeps instructions with side effects: communication with devices or the host, custom calls
+    with side effects, updates of a random state, and calls of such instructions. Computations that the entry does not
+    call are removed. A program without dead code is returned as the same object.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) y = tanh(x) ROOT z = negate(x) }")

@@ -28,7 +28,7 @@ def inline(draft: ComputationDraft, key: Instruction) -> None:
     call = draft.current(key)
     if call.opcode not in ("call", "fusion"):
         opcode = call.opcode.replace("_", "-")
-        raise refusal("not_a_call", f"inline: expected a call or a fusion, but {name_with_shape(call)} is a {opcode}")
+        raise refusal("not_a_call", f"inline: expected a call or a fusion, got {opcode} {name_with_shape(call)}")
     (called,) = call.called
     taken: set[str] = set()
 
@@ -197,7 +197,7 @@ class Editor(Generic[Program]):
         draft.rename(key, name)
 
     def remove(self, *places: Target) -> None:
-        """Remove instructions. Raises BuildError if other instructions use them."""
+        """Remove instructions. Raises BuildError if any other instruction uses a removed instruction."""
         found = [self._drafts.find(place) for place in places]
         for draft in dict.fromkeys(draft for draft, _ in found):
             draft.remove(key for each, key in found if each is draft)

@@ -27,8 +27,8 @@ def extract(
     Neighbours are operands, users and control predecessors at a distance of at most `radius`; paths do not pass through
     constants and parameters. Operands outside the neighbourhood become parameters of the same names, and tokens become
     after-all. Constants are extracted too, and so are the matching starts, dones and transfers in the same computation.
-    The root is the value that has users outside, or the tuple of these values. Raises BuildError if the instruction
-    does not exist.
+    The root is the value that has users outside the neighbourhood, or the tuple of these values. Raises BuildError if
+    the instruction does not exist.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY e { x = f32[2] parameter(0) a = tanh(x) b = negate(a) c = add(b, a) d = abs(c) }")

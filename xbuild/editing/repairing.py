@@ -135,7 +135,7 @@ class _InOrder(Unchanged):
 
 
 def repaired(verdict: Verdict) -> Module | ModuleGroup:
-    """Return the program of a verdict as a schedule that runs to completion.
+    """Return the program of a verdict, with a schedule that runs to completion.
 
     A program whose schedule deadlocks gets the order of the repair. A program without a schedule gets the order that
     the check found; if tokens or control edges force a deadlock, instructions of the cycle first get separate tokens.

@@ -319,7 +319,7 @@ _WIDTH = 110
 
 @frozen(repr=False)
 class Explanation(Reported):
-    """The facts about an instruction that are known before the run, or about all instructions of a name.
+    """The facts about an instruction that are known before the run, or about all instructions with one name.
 
     `str` returns the text, and `to_dict` returns the facts.
     """
@@ -327,7 +327,7 @@ class Explanation(Reported):
     parts: tuple[InstructionFacts, ...] = field()
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Return the facts as plain data, with one dictionary for each instruction of the name."""
+        """Return the facts as plain data, with one dictionary for each instruction that has the name."""
         return [part.to_dict() for part in self.parts]
 
     def __str__(self) -> str:

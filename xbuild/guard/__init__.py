@@ -14,8 +14,8 @@ A program is refused only if its verdict is `error` or `deadlock`; `depends` pas
 read or check a program, or would need more than ten seconds, it reports this once and lets the program run.
 
 Read the files in this order: this file (the interface), `programs.py` (what a guard does with a program),
-`compilation.py` (how it sees what JAX compiles), `processes.py` (whether all processes of a job compiled the same),
-`folder.py` (what `report` writes) and `command.py` (`xbuild guard`).
+`compilation.py` (how it sees what JAX compiles), `processes.py` (whether all processes of a job compiled the same
+program), `folder.py` (what `report` writes) and `command.py` (`xbuild guard`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def install(mode: str = "stop", folder: str | os.PathLike[str] | None = None) ->
 
     `mode` is "stop", "warn" or "report"; `folder` is where "report" writes at the end of the process (default
     `xbuild_guard`). This function does not import JAX. If JAX is not imported yet, the guard starts when it is. A new
-    guard replaces an installed one. The `programs` of the result are the programs that JAX has compiled since then.
+    guard replaces an installed one. The `programs` of the result are the programs that JAX has compiled since the call.
     Raises ValueError if the mode is unknown, or if `folder` is given for a mode that writes no folder.
 
     >>> guard = install("warn")

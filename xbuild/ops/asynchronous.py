@@ -118,7 +118,7 @@ def collective_permute_start(
     """Start a collective_permute without waiting; its collective_permute_done waits for the other devices.
 
     Shapes: takes the operands of a collective_permute and returns (operand, result, contexts...), or (input, output,
-    contexts...) for an update in place. Only collective_permute_done can use this tuple. The contexts have no effect
+    contexts...) for an in-place update. Only collective_permute_done can use this tuple. The contexts have no effect
     here; XLA often has two of shape u32[].
     Raises: not_array or invalid_group.
 

@@ -25,9 +25,9 @@ def all_reduce(
     """Reduce each element with `to_apply` over the devices of the group; all members get the same result.
 
     The values are combined in ascending order of the devices.
-    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. `to_apply` maps (E, E) -> E, on
-    scalars of the element type or a wider one. Groups: an empty list is one group of all devices. Groups may differ in
-    size, but must name every id exactly once.
+    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. `to_apply` maps scalars: (E, E) ->
+    E, where E is the element type or a wider type. Groups: an empty list means one group of all devices. Groups may
+    differ in size, but must name every id exactly once.
     Raises: not_array, arity_mismatch, signature_mismatch or invalid_group.
 
     >>> import xbuild as xb
@@ -137,12 +137,13 @@ def collective_permute(
     channel_id: int | None = None,
     slice_sizes: SliceSizes = (),
 ) -> Value:
-    """Return the value of the device that names this device as its target, or zeros if no device does.
+    """Return the value of the device whose target is this device, or zeros if there is no such device.
 
     Shapes: takes arrays of any shape. With several operands, the op returns a tuple. A device may be the source of one
-    pair and the target of one pair, and may send to itself. In place, with `slice_sizes`: the operands are (input,
-    output, input_start_indices, output_start_indices). Input and output are arrays or tuples of arrays. The indices
-    have a tuple of scalars for each slice. Returns the output with the slices of the source in it.
+    pair and the target of one pair, and may send to itself. With `slice_sizes`, the update is in place, and the
+    operands are (input, output, input_start_indices, output_start_indices). Input and output are arrays or tuples of
+    arrays. The indices have a tuple of scalars for each slice. Returns the output after the slices of the source are
+    written into it.
     Raises: not_array, arity_mismatch or invalid_group; in place, also rank_mismatch, element_type_mismatch or
     not_tuple.
 
@@ -160,10 +161,10 @@ def collective_permute(
 
 @op(Properties("moved", moves=("operand",), needs="group", states_shape=True))
 def collective_broadcast(operand: Value, *, replica_groups: ReplicaGroups = (), channel_id: int | None = None) -> Value:
-    """Return the value of the first device of the group to all its members; devices outside all groups get zeros.
+    """Send the value of the group's first device to all members of the group; devices outside all groups get zeros.
 
     Shapes: takes an array of any shape.
-    Groups: an empty list is one group of all devices. Groups may leave out devices.
+    Groups: an empty list means one group of all devices. Groups may leave out devices.
     Raises: not_array or invalid_group.
 
     >>> import xbuild as xb

@@ -65,11 +65,11 @@ def ragged_dot(
     """Compute a `dot` for each group: a dimension of lhs is divided into consecutive groups of lengths `group_sizes`.
 
     If the ragged dimension is free, each group of rows uses its own entry of rhs's group dimension; the result [batch,
-    m, n] is 0 outside all groups. If it is contracted, each group is summed separately; the result is [group, batch, m,
-    n]. If it is a batch dimension, the result equals that of dot: the groups only divide the work.
-    Shapes: there is one ragged dimension, and one group dimension if the ragged dimension is free, otherwise none.
-    `group_sizes` holds integers of shape [groups]. Its shape may also be [the batch, free or contracted dimensions
-    before the ragged one, groups]; each index of those dimensions then has its own groups.
+    m, n] is 0 outside all groups. If the ragged dimension is contracted, each group is summed separately; the result is
+    [group, batch, m, n]. If it is a batch dimension, the result equals that of dot: the groups only divide the work.
+    Shapes: there is one ragged dimension. There is one group dimension if the ragged dimension is free, and none
+    otherwise. `group_sizes` holds integers of shape [groups]. Its shape may also be [the batch, free or contracted
+    dimensions before the ragged one, groups]; each index of those dimensions then has its own groups.
     Types: the rules of dot apply.
     Raises: the errors of dot; also attribute_length_mismatch, rank_mismatch or element_type_unsupported.
 

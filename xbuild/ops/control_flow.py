@@ -16,7 +16,7 @@ __all__ = ["call", "conditional", "fusion", "map", "scan", "while_"]
 
 @op(Properties("whole", calls="once"))
 def call(operands: Values, *, to_apply: Region) -> Value:
-    """Return the result of `to_apply` on the operands.
+    """Apply `to_apply` to the operands and return the result.
 
     Shapes: the operands have exactly the shapes of the parameters of `to_apply`. A call without operands needs
     `builder=`.
@@ -36,7 +36,8 @@ def call(operands: Values, *, to_apply: Region) -> Value:
 
 @op(Properties("whole", calls="loop"))
 def while_(init: Value, *, condition: Region, body: Region) -> Value:
-    """Apply `body` to the state while `condition` of it is true; return the state of the last trip, or `init`.
+    """Apply `body` to the state while condition(state) is true; return the state after the last trip, or `init` if
+    there is no trip.
 
     Shapes: the state is one value of shape T, a tuple if it has several parts. `condition` maps T -> pred[], and `body`
     maps T -> T.
@@ -56,7 +57,7 @@ def while_(init: Value, *, condition: Region, body: Region) -> Value:
 
 @op(Properties("whole", calls="branch"))
 def conditional(branch_index: Value, branch_operands: Values, *, branch_computations: Regions) -> Value:
-    """Return the result of one branch on its own operand; the other branches do not run.
+    """Run one branch on its own operand and return the result; the other branches do not run.
 
     Shapes: branch_index is pred[] with two branches (true selects the first), or s32[] with one or more (an index out
     of range selects the last). Branch i maps T_i -> S; operand i has shape T_i.
@@ -104,7 +105,7 @@ def fusion(
     output_to_operand_aliasing: Aliases = (),
     calls: Region,
 ) -> Value:
-    """Return the result of `calls` on the operands, like `call`; a compiler runs `calls` as one kernel.
+    """Apply `calls` to the operands, like `call`, and return the result; a compiler runs `calls` as one kernel.
 
     Shapes: the operands have exactly the shapes of the parameters of `calls`. `kind` and the aliasing are for the
     compiler and do not change any value.
@@ -133,15 +134,16 @@ def scan(
     to_apply: Region,
     length: int | None = None,
 ) -> Value:
-    """Apply `to_apply` to each slice along a dimension, in order, and to the carries of the previous slice.
+    """Apply `to_apply` to each slice along a dimension, in order, together with the carries from the previous slice.
 
     Formula: (outputs[i], carries) = to_apply(inputs[i], carries) for i = 0, 1, ..., or from the last i down if
     `is_reverse`.
     Shapes: takes the inputs, which have the same extent in `dimension`, then `num_carries` values: the carries of the
-    first slice. `to_apply` maps (slices without that dimension, carries) -> (outputs, carries), a tuple or the only
-    value. The result has the outputs, each with all slices along `dimension`, and the last carries. `length` is the
-    number of slices; only a scan without inputs needs it. `is_associative` lets a compiler regroup; here the result is
-    that of sequential order. `to_apply` may communicate, like the body of a loop with that many trips.
+    first slice. `to_apply` maps (slices without that dimension, carries) -> (outputs, carries), which is a tuple, or
+    the value itself if there is only one. The result has the outputs, each with all slices along `dimension`, and the
+    last carries. `length` is the number of slices; only a scan without inputs needs it. `is_associative` lets a
+    compiler regroup the steps; here the result is that of the sequential order. `to_apply` may communicate, like the
+    body of a loop with that many trips.
     Raises: arity_mismatch, not_array, rank_too_small, dimension_out_of_range, dimension_mismatch, signature_mismatch or
     invalid_attribute.
 

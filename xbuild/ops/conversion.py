@@ -79,7 +79,7 @@ def bitcast(operand: Value, *, shape: Shape) -> Value:
 
 @op(Properties("same_place", states_shape=True))
 def reduce_precision(operand: Value, *, exponent_bits: int, mantissa_bits: int) -> Value:
-    """Round each element to a float format with these numbers of bits, and keep the operand's type.
+    """Round each element to a float format with `exponent_bits` and `mantissa_bits`, and keep the operand's type.
 
     Rounds to the nearest number, ties to even. Numbers that are too large become infinite; numbers smaller than the
     smallest normal number of the format become zero and keep their sign. A NaN is kept, but becomes infinity if the

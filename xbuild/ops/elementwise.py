@@ -48,10 +48,10 @@ def _binary(
     return _declare(declaration, properties, (opcode, source, sentence, example), BINARY)
 
 
-_UNARY_RULES = """Shapes: takes an array of any shape and returns one of the same dimensions.
+_UNARY_RULES = """Shapes: takes an array of any shape and returns an array with the same dimensions.
     Types: {types}
     Raises: not_array or element_type_unsupported."""
-_BINARY_RULES = """Shapes: takes two arrays of the same dimensions and returns one of these dimensions.
+_BINARY_RULES = """Shapes: takes two arrays with the same dimensions and returns an array with those dimensions.
     Types: {types}
     Raises: not_array, rank_mismatch, dimension_mismatch, element_type_mismatch or element_type_unsupported."""
 
@@ -229,17 +229,17 @@ divide = _binary("divide", _ARITHMETIC,
     "Division of an integer by zero sets all bits (-1, or the greatest unsigned integer).",
     "xb.s32[3], xb.s32[3]: [7, -7, 7], [2, 2, 0] -> array([ 3, -3, -1], dtype=int32)")  # fmt: skip
 maximum = _binary("maximum", _ARITHMETIC,
-    "Return the greater operand, or NaN if one is NaN; +0 is above -0. For pred, return the logical or. "
-    "Complex numbers compare by their real parts, then by their imaginary parts.",
+    "Return the greater operand, or NaN if one is NaN; +0 is greater than -0. For pred, return the logical or. "
+    "Complex numbers are compared by their real parts, then by their imaginary parts.",
     "xb.f32[2], xb.f32[2]: [1.0, 5.0], [3.0, float('nan')] -> array([ 3., nan], dtype=float32)",
     order="any")  # fmt: skip
 minimum = _binary("minimum", _ARITHMETIC,
-    "Return the lesser operand, or NaN if one is NaN; -0 is below +0. For pred, return the logical and. "
-    "Complex numbers compare by their real parts, then by their imaginary parts.",
+    "Return the lesser operand, or NaN if one is NaN; -0 is less than +0. For pred, return the logical and. "
+    "Complex numbers are compared by their real parts, then by their imaginary parts.",
     "xb.f32[2], xb.f32[2]: [1.0, 0.0], [3.0, -0.0] -> array([ 1., -0.], dtype=float32)",
     order="any")  # fmt: skip
 mulhi = _binary("mulhi", _OPCODES,
-    "Return the upper half of the product, computed in twice the width.",
+    "Return the upper half of the product, computed at twice the width.",
     "xb.s8[2], xb.s8[2]: [100, -1], [100, 1] -> array([39, -1], dtype=int8)", order="swapped")  # fmt: skip
 multiply = _binary("multiply", _ARITHMETIC,
     "Return lhs * rhs. Integers wrap; pred values are combined by logical and.",
@@ -248,7 +248,7 @@ or_ = _binary("or_", _ARITHMETIC,
     "Return the bits that are set in at least one operand.",
     "xb.s32[2], xb.s32[2]: [12, -1], [10, 5] -> array([14, -1], dtype=int32)", order="any")  # fmt: skip
 power = _binary("power", "StableHLO, power",
-    "Return lhs to the power of rhs. Integers wrap; for a negative exponent they give 0, unless lhs is 1 or -1.",
+    "Return lhs to the power of rhs. Integers wrap; a negative integer exponent gives 0 unless lhs is 1 or -1.",
     "xb.s32[3], xb.s32[3]: [3, 2, -1], [4, -1, -3] -> array([81,  0, -1], dtype=int32)",
     work="transcendental")  # fmt: skip
 remainder = _binary("remainder", _ARITHMETIC,
@@ -309,11 +309,12 @@ def compare(
     direction: Literal["EQ", "NE", "LT", "LE", "GT", "GE"],
     type: Literal["FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"] | None = None,
 ) -> Value:
-    """Compare lhs with rhs, and return pred. Floats compare by IEEE 754 (a NaN equals nothing) or by total order.
+    """Compare lhs with rhs, and return pred. Floats are compared as in IEEE 754 (a NaN equals nothing) or by total
+    order.
 
-    Shapes: both operands have the same shape, of any element type. The result is pred of the same extents.
-    TOTALORDER: -NaN < -inf < ... < -0 < +0 < ... < inf < +NaN. Complex numbers compare by their real parts, then by
-    their imaginary parts.
+    Shapes: both operands have the same shape, of any element type. The result is pred with the same extents.
+    TOTALORDER: -NaN < -inf < ... < -0 < +0 < ... < inf < +NaN. Complex numbers are compared by their real parts, then
+    by their imaginary parts.
     Raises: rank_mismatch, dimension_mismatch or element_type_mismatch; invalid_attribute if the type of comparison does
     not fit the operands.
 

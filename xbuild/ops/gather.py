@@ -23,14 +23,14 @@ def gather(
     slice_sizes: Dims,
     indices_are_sorted: bool = False,
 ) -> Value:
-    """For each index vector, take the slice of `slice_sizes` that starts there, shifted to lie inside the operand.
+    """For each index vector, take a slice of size `slice_sizes` at that index, shifted to lie inside the operand.
 
     Formula: result[out] = operand[start + offset]. `offset` is out[offset_dims[k]] in the k-th dimension that is
     neither collapsed nor batching, otherwise 0. `start` is clamp(0, vector[k], extent - slice size) in dimension
     start_index_map[k], where `vector` is start_indices at the other entries of out. In a batching dimension, `start` is
     the batch index itself.
-    Shapes: takes an array of any shape, and integer index vectors along `index_vector_dim`. If that number equals
-    the rank, each element is an index vector of length 1.
+    Shapes: takes an array of any shape, and integer index vectors along `index_vector_dim`. If
+    `index_vector_dim` equals the rank, each element is an index vector of length 1.
     Result: `offset_dims` are the dimensions of the slice, without the collapsed and batching ones, whose slice size is
     1. The other dimensions are those of start_indices without `index_vector_dim`. `indices_are_sorted` is a promise and
     does not change any value.

@@ -14,7 +14,7 @@ __all__ = ["constant", "iota", "parameter", "partition_id", "replica_id"]
 
 @op(Properties("made", depends_on="caller", is_view=True, states_shape=True))
 def parameter(builder: Builder, *, number: int, shape: AnyShape) -> Value:
-    """Declare the argument of the computation with this number.
+    """Declare the computation's parameter with this number.
 
     Shapes: any shape is allowed. The parameters of a computation have the numbers 0..n-1, each exactly once.
     Raises: duplicate_parameter (BuildError) if the number is taken; missing_parameter when the computation is built, if

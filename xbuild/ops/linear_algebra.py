@@ -19,7 +19,7 @@ def cholesky(a: Value, *, lower: bool = True) -> Value:
 
     Only the selected triangle of `a` is read, and the opposite triangle of the result is zero. A matrix that is not
     positive definite gives NaN everywhere. The result is computed in f64 or c128 and rounded once.
-    Shapes: takes floats or complex numbers [..., n, n] and returns the same shape.
+    Shapes: takes floats or complex numbers of shape [..., n, n] and returns the same shape.
     Raises: not_array, rank_too_small, dimension_mismatch or element_type_unsupported.
 
     >>> import xbuild as xb
@@ -42,13 +42,13 @@ def triangular_solve(
     unit_diagonal: bool,
     transpose_a: Literal["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"],
 ) -> Value:
-    """Return the x with op(a) x = b, or x op(a) = b if `left_side` is false.
+    """Return x such that op(a) x = b, or x op(a) = b if `left_side` is false.
 
     op is the identity, a transpose or an adjoint.
     Only the selected triangle of `a` is read, without its diagonal if `unit_diagonal` is true. A zero on the diagonal
     gives infinities and NaN. The result is computed in f64 or c128 and rounded once.
-    Shapes: takes floats or complex numbers, a [..., n, n] and b [..., n, k] (or [..., k, n] if a is on the right side).
-    The result has the shape of b.
+    Shapes: takes floats or complex numbers, with shapes a [..., n, n] and b [..., n, k] (or [..., k, n] if a is on the
+    right side). The result has the shape of b.
     Raises: not_array, rank_too_small, dimension_mismatch, element_type_unsupported, element_type_mismatch or
     rank_mismatch.
 
@@ -68,12 +68,13 @@ def triangular_solve(
 
 @op(Properties("mixed", denormals="flushed"))
 def fft(operand: Value, *, fft_type: Literal["FFT", "IFFT", "RFFT", "IRFFT"], fft_length: Dims) -> Value:
-    """Compute the discrete Fourier transform over the last dimensions, as many as `fft_length` has entries.
+    """Compute the discrete Fourier transform over the last dimensions, one for each entry of `fft_length`.
 
     Formula: FFT computes y[k] = sum over j of x[j] exp(-2 pi i j k / n); IFFT has the opposite sign and divides by n.
     RFFT takes real rows and returns the first n/2 + 1 numbers of each row; IRFFT is its inverse.
     Shapes: FFT and IFFT take c64 or c128. RFFT takes f32 or f64 and returns c64 or c128; IRFFT does the opposite. The 1
-    to 3 entries of fft_length are the extents of the transformed dimensions, for RFFT and IRFFT in the real array.
+    to 3 entries of fft_length are the extents of the transformed dimensions; for RFFT and IRFFT, the extents in the
+    real array.
     Raises: not_array, invalid_attribute, negative_size, rank_too_small, element_type_unsupported or dimension_mismatch.
 
     >>> import xbuild as xb

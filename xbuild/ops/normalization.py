@@ -11,7 +11,7 @@ __all__ = ["batch_norm_grad", "batch_norm_inference", "batch_norm_training"]
 
 @op(Properties("mixed", denormals="flushed", work="none"))
 def batch_norm_training(operand: Value, scale: Value, offset: Value, *, epsilon: float, feature_index: int) -> Value:
-    """Normalize each feature by its own mean and variance over all other dimensions, then scale and shift it.
+    """Normalize each feature with its own mean and variance over all other dimensions, then scale and shift it.
 
     Formula: mean = sum(x) / m; variance = sum((x - mean)^2) / m; output = scale (x - mean) / sqrt(variance + epsilon) +
     offset.
@@ -38,7 +38,7 @@ def batch_norm_training(operand: Value, scale: Value, offset: Value, *, epsilon:
 def batch_norm_inference(
     operand: Value, scale: Value, offset: Value, mean: Value, variance: Value, *, epsilon: float, feature_index: int
 ) -> Value:
-    """Normalize each feature by a given mean and variance, then scale and shift it.
+    """Normalize each feature with a given mean and variance, then scale and shift it.
 
     Formula: scale (x - mean) / sqrt(variance + epsilon) + offset.
     Shapes: the operands have the shapes of batch_norm_training. The result has the shape of operand.

@@ -65,9 +65,9 @@ def rng_bit_generator(
 
 @op(Properties("made", depends_on="random_state", states_shape=True))
 def rng_get_and_update_state(builder: Builder, *, delta: int, shape: Shape) -> Value:
-    """Return the device's random state of 128 bits, low word first, then advance it by `delta`.
+    """Return the device's 128-bit random state, low word first, then advance it by `delta`.
 
-    The state starts at XLA:CPU's constant. Its high word contains `seed=` of the run and the number of the device.
+    The state starts at XLA:CPU's constant. Its high word contains the run's `seed=` and the number of the device.
     Shapes: the result is u64[2].
     Raises: element_type_unsupported or dimension_mismatch.
 

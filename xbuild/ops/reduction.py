@@ -12,7 +12,7 @@ from ..core.properties import Properties
 
 @op(Properties("mixed", calls="elements"))
 def reduce(operands: Values, init_values: Values, *, to_apply: Region, dimensions: Dims) -> Value:
-    """Reduce `dimensions` of the operands to scalars with `to_apply`, starting from `init_values`, in any order.
+    """Reduce the operands over `dimensions` with `to_apply`, starting from `init_values`, in any order.
 
     Shapes: takes N arrays of the same extents and N scalars. `to_apply` maps (T_0, ..., T_N-1, T_0, ..., T_N-1) -> T_0,
     or the tuple of all T_i if N > 1. T_i is the element type of the result: that of operand i, or a wider float. Only

@@ -34,11 +34,11 @@ def scatter(
     entries of u. A window that is not entirely inside the operand changes nothing. Updates apply in order here, so the
     last of several updates overwrites the others; XLA does not define the order. Floats narrower than 32 bits are
     rounded after each update.
-    Shapes: takes N operands with equal extents, integer index vectors along `index_vector_dim`, and N updates whose
-    extents equal one another. If `index_vector_dim` equals the rank, each element is an index vector of length 1.
-    `to_apply` maps (T_0, ..., T_N-1, T_0, ..., T_N-1) -> T_0, or the tuple of all T_i if N > 1; T_i is the operand's
-    type or a wider float. The result has the operands' extents, and is a tuple if N > 1. `indices_are_sorted` and
-    `unique_indices` are promises and do not change any value.
+    Shapes: takes N operands with equal extents, integer index vectors along `index_vector_dim`, and N updates with
+    equal extents. If `index_vector_dim` equals the rank, each element is an index vector of length 1. `to_apply` maps
+    (T_0, ..., T_N-1, T_0, ..., T_N-1) -> T_0, or the tuple of all T_i if N > 1; T_i is the operand's type or a wider
+    float. The result has the operands' extents, and is a tuple if N > 1. `indices_are_sorted` and `unique_indices` are
+    promises and do not change any value.
     Raises: arity_mismatch, not_array, rank_mismatch, element_type_mismatch, element_type_unsupported, bad_order,
     dimension_out_of_range, duplicate_dimension, attribute_length_mismatch, dimension_mismatch, index_out_of_range,
     invalid_attribute or signature_mismatch.

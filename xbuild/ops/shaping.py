@@ -117,8 +117,8 @@ def concatenate(operands: Values, *, dimension: int) -> Value:
 def pad(operand: Value, padding_value: Value, *, padding: Padding) -> Value:
     """Insert `padding_value` before, after and between the elements of each dimension.
 
-    Formula: extent d becomes low + d + max(d - 1, 0) * interior + high. Negative low and high crop, after the interior
-    padding.
+    Formula: extent d becomes low + d + max(d - 1, 0) * interior + high. Negative values of low and high crop, after the
+    interior padding.
     Shapes: takes an array of any shape and a scalar of its element type.
     Raises: not_array, non_scalar, element_type_mismatch, attribute_length_mismatch, negative_size or overflow.
 
@@ -180,10 +180,10 @@ def set_dimension_size(operand: Value, size: Value, *, dimension: int) -> Value:
 def dynamic_reshape(
     operand: Value, dim_sizes: Values, *, new_size_bounds: Dims, dims_are_dynamic: tuple[bool, ...]
 ) -> Value:
-    """Reshape to extents that the program computes, where they are dynamic; the elements stay in the same order.
+    """Reshape to an array with dynamic extents, which the program computes; the elements stay in the same order.
 
-    The extent of dimension i is its bound or, if dims_are_dynamic[i], dim_sizes[i], from 0 to the bound. Elements that
-    do not fit into the result are dropped; positions without an element are zero.
+    If dims_are_dynamic[i] is true, the extent of dimension i is dim_sizes[i], clamped to 0..bound; otherwise it is the
+    bound. Elements that do not fit into the result are dropped; positions without an element are zero.
     Shapes: takes an array of any shape and an s32[] for each dimension of the result. The product of the bounds is the
     operand's element count.
     Raises: not_array, attribute_length_mismatch, arity_mismatch, non_scalar, element_type_mismatch, negative_size,

@@ -61,11 +61,11 @@ def dynamic_slice(operand: Value, start_indices: Values, *, dynamic_slice_sizes:
     )
 )
 def dynamic_update_slice(operand: Value, update: Value, start_indices: Values) -> Value:
-    """Replace the elements from `start_indices` on with `update`, shifted to lie inside the operand.
+    """Write `update` over the elements that begin at `start_indices`, shifted to lie inside the operand.
 
     Formula: start[d] = clamp(0, start[d], extent[d] - update extent[d]).
     Shapes: takes two arrays of the same rank and element type. No extent of the update is larger than the operand's.
-    The starts are those of dynamic_slice.
+    The start indices are as in dynamic_slice.
     Raises: not_array, rank_mismatch, element_type_mismatch, index_out_of_range, arity_mismatch, non_scalar,
     dimension_mismatch or element_type_unsupported.
 

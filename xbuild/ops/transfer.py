@@ -25,7 +25,7 @@ def send(
     source_target_pairs: SourceTargetPairs = (),
     is_host_transfer: bool = False,
 ) -> Value:
-    """Start to send `operand` on a channel; the send completes once the receiver has posted its recv.
+    """Start sending `operand` on a channel; the send completes once the receiver has posted its recv.
 
     Shapes: takes an array or a tuple of arrays, of shape T, and a token. Returns the context (T, u32[], token[]), which
     only send_done can use.
@@ -167,7 +167,7 @@ def custom_call(
     operand_precision: tuple[str, ...] = (),
     padding_type: Literal["PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"] = "PADDING_INVALID",
 ) -> Value:
-    """Call the function that xb.custom_call_target registered for a target, and return its result on the operands.
+    """Call the function that xb.custom_call_target registered for a target on the operands, and return its result.
 
     Shapes: takes operands of any shape and returns the declared shape. A run stops if the function returns a different
     shape. A call with a side effect runs, in its recorded order, even if nothing uses its result. The function gets

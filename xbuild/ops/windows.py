@@ -18,8 +18,8 @@ def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, wi
 
     Formula: the window at position p covers base elements p[d] * stride[d] + k[d] * window_dilation[d] for k[d] <
     size[d]. The base is the operand with base_dilation[d] - 1 holes between neighbours and with padding (negative
-    padding crops). Holes and padding do not count. A window that covers nothing else returns the init value. Elements
-    may be combined in any order.
+    padding crops). Holes and padding do not count. A window that covers only holes and padding returns the init value.
+    Elements may be combined in any order.
     Shapes: takes N arrays of the same extents and N scalars. `window` has an entry for each dimension, or is HLO's text
     such as "size=3x3 stride=2x2 pad=1_1x1_1". Extent d of the result is the number of positions, (padded - window span)
     // stride + 1. The rules of reduce apply to to_apply and the result types.
@@ -41,7 +41,8 @@ def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, wi
 def select_and_scatter(
     operand: Value, source: Value, init_value: Value, *, select: Region, scatter: Region, window: Window = ()
 ) -> Value:
-    """Select one element in each window of the operand, and combine the window's value of `source` into its position.
+    """Select one element in each window of the operand, and combine the window's value from `source` into the result at
+    the position of that element.
 
     Formula: the window is read in order; a later element replaces the selected one only if select(selected, later) is
     false. result[e] = scatter(result[e], source[p]) for each window p that selected element e, starting from
@@ -85,7 +86,8 @@ def convolution(
     g of the output. With batch_group_count=G, the batch is split into G parts, and part g produces part g of the output
     features.
     Shapes: takes two arrays of the same rank n + 2. `dimension_numbers` names the dimensions of input, kernel and
-    output in letters such as "b01f_01io->b01f". `window` has an entry of the kernel's size for each spatial dimension.
+    output in letters such as "b01f_01io->b01f". `window` has an entry for each spatial dimension, with the size of the
+    kernel in that dimension.
     Types: the rules of dot apply. Floats narrower than 32 bits are summed in f32 and rounded once. Integers wrap.
     Raises: not_array, element_type_mismatch, rank_mismatch, rank_too_small, dimension_out_of_range, overflow,
     duplicate_dimension, attribute_length_mismatch, non_positive, dimension_mismatch, divisibility or invalid_attribute.

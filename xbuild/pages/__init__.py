@@ -71,9 +71,9 @@ def write_page(
 ) -> Path:
     """Write the step page to a file atomically: an interrupted write leaves the old file unchanged.
 
-    `source_root` is the folder from which source files may be shown. With a `machine`, lanes have the proportions of
-    modelled time. `partitioned` is the result of `xb.shard.partition`; the page then shows global arrays with the tiles
-    of the devices.
+    `source_root` is the folder from which source files may be shown. With a `machine`, the page also has lanes in
+    proportion to modelled time. `partitioned` is the result of `xb.shard.partition`; the page then shows global arrays
+    with the tiles of the devices.
     """
     target = Path(path)
     with during("writing the page"):

@@ -31,8 +31,8 @@ class Mesh:
     from name to size, or as a list of sizes. The axes of a list are called "0", "1" and so on. `device_ids` states a
     different order of the devices, row by row. Meshes with the same names, sizes and devices in the same order are
     equal.
-    Raises: invalid_attribute if there is no axis, a name is not an identifier, device ids do not permute 0..n-1, or the
-    mesh has more than 1,048,576 devices or 64 axes; non_positive for a size below 1.
+    Raises: invalid_attribute if there is no axis, a name is not an identifier, the device ids are not a permutation of
+    0..n-1, or the mesh has more than 1,048,576 devices or 64 axes; non_positive for a size below 1.
 
     >>> import xbuild as xb
     >>> mesh = xb.Mesh(i=2, j=4)
@@ -90,7 +90,7 @@ class Mesh:
         return math.prod(size for name, size in self.sizes if name in named)
 
     def named(self, axes: AxisNames) -> tuple[str, ...]:
-        """Return axis names as a tuple in the given order, with names for numbers.
+        """Return axis names as a tuple in the given order. Numbers of axes are replaced by their names.
 
         Raises unbound_axis if the mesh lacks an axis.
         """
@@ -146,7 +146,7 @@ class Mesh:
     def groups(self, axes: AxisNames) -> Groups:
         """Return the groups of devices that differ only along these axes, one for each position along the other axes.
 
-        Members are in row-major order of the axes as given, the first name outermost.
+        Members are in row-major order of the axes as given, with the first name outermost.
 
         >>> import xbuild as xb
         >>> mesh = xb.Mesh(i=2, j=2)
@@ -162,7 +162,8 @@ class Mesh:
         return tuple((group[source], group[target]) for group in self.groups(axes) for source, target in pairs)
 
     def axes_of(self, groups: Groups) -> tuple[str, ...] | None:
-        """Return the axes that have these groups, in order, or None if no axes do. Groups of one device have no axes.
+        """Return the axes whose groups are these, in this order, or None if there are no such axes. Groups of one
+        device have no axes.
 
         >>> import xbuild as xb
         >>> xb.Mesh(i=2, j=2).axes_of(((0, 2, 1, 3),))
@@ -187,7 +188,7 @@ class Mesh:
         return differing[0] if len(differing) == 1 else None
 
     def spanned(self, groups: Groups) -> tuple[str, ...] | None:
-        """Return the axes whose groups have these members, in any order, or None if no axes do.
+        """Return the axes whose groups have these members, in any order, or None if there are no such axes.
 
         >>> import xbuild as xb
         >>> xb.Mesh(i=2, j=2).spanned(((2, 0), (1, 3)))
@@ -212,7 +213,7 @@ class Mesh:
         return found
 
     def spelled(self) -> str:
-        """Return the mesh in the spelling of HLO text.
+        """Return the mesh as HLO text spells it.
 
         >>> import xbuild as xb
         >>> xb.Mesh(i=2, j=4).spelled()

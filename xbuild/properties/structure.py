@@ -242,7 +242,7 @@ def fingerprint(program: Module | Computation) -> str:
 
     The digits are the same on every machine. Names, metadata, layouts, the order of independent instructions and
     channel numbers do not affect them. Opcodes, shapes, operands, attributes, called computations, control edges,
-    sharding, the order of effects and schedules do.
+    sharding, the order of effects and schedules affect the digits.
 
     >>> import xbuild as xb
     >>> one = xb.parse_hlo("ENTRY e { x = f32[2] parameter(0) a = tanh(x) b = negate(x) ROOT c = add(a, b) }")

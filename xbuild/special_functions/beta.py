@@ -19,8 +19,8 @@ def regularized_incomplete_beta(a: Value, b: Value, x: Value) -> Value:
     """Return the regularised incomplete beta function I_x(a, b).
 
     Formula: the integral of t^(a - 1) (1 - t)^(b - 1) from 0 to x, divided by the integral from 0 to 1. It is computed
-    by a continued fraction, but as 1 - I_(1 - x)(b, a) if x > (a + 1) / (a + b + 2).
-    Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
+    with a continued fraction, but as 1 - I_(1 - x)(b, a) if x > (a + 1) / (a + b + 2).
+    Shapes: takes floats of any shape and returns the same shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
     Accuracy: 32 + 8 |log I| ulp for f32 and f64 with a, b <= 1e3, but 64 ulp of 1 if x > (a + 1) / (a + b + 2). The
     result is NaN if a <= 0, b <= 0, x is outside 0..1, or an operand is NaN.

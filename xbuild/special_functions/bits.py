@@ -20,7 +20,7 @@ from .form import FLOATS, on_bits
 def next_after(start: Value, end: Value) -> Value:
     """Return the representable number next to `start` in the direction of `end`, or `end` if both are equal.
 
-    Shapes: takes bf16, f16, f32 or f64 of any shape and returns this shape. A scalar fits any shape. The result is
+    Shapes: takes bf16, f16, f32 or f64 of any shape and returns the same shape. A scalar fits any shape. The result is
     exact. The number next to 0 is the smallest denormal number; the number after the largest is infinity. NaN in either
     operand gives NaN.
     Raises: not_array, element_type_unsupported or element_type_mismatch.

@@ -18,7 +18,7 @@ def igamma_grad_a(a: Value, x: Value) -> Value:
     """Return the derivative of xb.igamma with respect to a.
 
     Formula: the series and the continued fraction of igamma, differentiated term by term.
-    Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
+    Shapes: takes floats of any shape and returns the same shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
     Accuracy: the relative error is at most 1e-5 for f32 and 2e-14 for f64, for 1e-2 <= a <= 2e3 and P from 1e-10 to 1 -
     1e-10. The result is NaN if a <= 0, x < 0 or an argument is NaN, and 0 if x is 0 or infinite.
@@ -39,7 +39,7 @@ def random_gamma_grad(a: Value, x: Value) -> Value:
     """Return the derivative with respect to a of a gamma(a) variate with value x.
 
     Formula: -(dP/da) / (dP/dx) with P = igamma(a, x).
-    Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
+    Shapes: takes floats of any shape and returns the same shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
     Accuracy: the relative error is at most 1e-5 for f32 and 2e-14 for f64, for 1e-2 <= a <= 2e3 and P from 1e-10 to 1 -
     1e-10. The result is NaN if a <= 0, x < 0 or an argument is NaN, and 0 if x is 0 or infinite.

@@ -24,9 +24,10 @@ _LIMIT = 2000
 def igamma(a: Value, x: Value) -> Value:
     """Return the regularised lower incomplete gamma function P(a, x).
 
-    Formula: the integral of t^(a - 1) exp(-t) from 0 to x, divided by gamma(a). It is computed by a power series for x
-    < a, otherwise by a continued fraction or a second series, or by Temme's expansion if a >= 100 is near x.
-    Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
+    Formula: the integral of t^(a - 1) exp(-t) from 0 to x, divided by gamma(a). It is computed with a power series for
+    x < a, and otherwise with a continued fraction or a second series. If a >= 100 and a is near x, it is computed with
+    Temme's expansion.
+    Shapes: takes floats of any shape and returns the same shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
     Accuracy: 16 + 4 |log P| ulp for f32 and f64. The result is NaN if a <= 0, x < 0 or an argument is NaN. It is 0 for
     x = 0, 1 for x = inf, and 0 for a = inf.
@@ -47,7 +48,7 @@ def igammac(a: Value, x: Value) -> Value:
     """Return the regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x).
 
     It has full precision where Q is small.
-    Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
+    Shapes: takes floats of any shape and returns the same shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
     Accuracy: 16 + 4 |log Q| ulp for f32 and f64. The result is NaN if a <= 0, x < 0 or an argument is NaN. It is 1 for
     x = 0, 0 for x = inf, and 1 for a = inf.

@@ -20,10 +20,11 @@ def zeta(x: Value, q: Value) -> Value:
     """Return the Hurwitz zeta function: the sum of (q + k)^(-x) over all integers k >= 0.
 
     Formula: ten terms and the Euler-Maclaurin formula; for q < 0, the sums of the terms on both sides of zero.
-    Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
+    Shapes: takes floats of any shape and returns the same shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
-    Accuracy: 8 ulp for f32 and f64 with q > 0. For q < 0, 8 ulp of the larger of the two sides. The result is inf for x
-    = 1 and at the poles q = 0, -1, ... It is NaN for x < 1, for q < 0 with a non-integer x, and for NaN.
+    Accuracy: 8 ulp for f32 and f64 with q > 0. For q < 0, the error is at most 8 ulp of the larger of the two sums. The
+    result is inf for x = 1 and at the poles q = 0, -1, ... It is NaN for x < 1, for q < 0 with a non-integer x, and for
+    NaN.
     Raises: not_array, element_type_unsupported or element_type_mismatch.
 
     >>> import xbuild as xb
@@ -78,7 +79,7 @@ def polygamma(n: Value, x: Value) -> Value:
     """Return the derivative of order n of digamma, for integers n >= 0.
 
     Formula: (-1)^(n + 1) n! zeta(n + 1, x); for n = 0, the digamma function.
-    Shapes: takes floats of any shape and returns this shape. A scalar fits any shape. Floats narrower than f32 are
+    Shapes: takes floats of any shape and returns the same shape. A scalar fits any shape. Floats narrower than f32 are
     computed in f32 and rounded once.
     Accuracy: 16 ulp for f32 and f64 if n! is finite in the type and x > 0. An n that is negative or not an integer
     gives NaN.

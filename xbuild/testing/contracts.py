@@ -201,7 +201,7 @@ class Collectives:
 def collectives(target: Any, *args: Any, mesh: Mesh | None = None, **kwargs: Any) -> Collectives:
     """List what a program communicates, including asynchronous forms and the collectives in loops, branches and calls.
 
-    `target` is a function of JAX, which is compiled for `args` and `kwargs`, or a program. `mesh` names the axes. By
+    `target` is a JAX function, which is compiled for `args` and `kwargs`, or a program. `mesh` names the axes. By
     default they are the axes of the program's shardings, or are inferred from the device groups.
     Raises TypeError if the target is neither, missing_extra if a function is given and JAX is not installed, and the
     errors of `xb.cost`.
@@ -274,7 +274,7 @@ def assert_no_deadlock(target: Any, *args: Any, **kwargs: Any) -> Verdict:
     """Assert that a program cannot hang and is well formed, and return the verdict.
 
     The verdicts `depends` and `undecided` pass, because data or the limits of the check leave them open. `target`,
-    `args` and `kwargs` are those of `collectives`. Raises ContractError with the report if the verdict is `deadlock` or
+    `args` and `kwargs` are as in `collectives`. Raises ContractError with the report if the verdict is `deadlock` or
     `error`.
 
     >>> import xbuild as xb
@@ -318,7 +318,7 @@ def assert_collectives(
     counts once per trip. `bytes_at_most` limits the total bytes of all counted executions on a device; splitting and
     combining do not change this total.
 
-    `target` and `args` are those of `collectives`, and `kwargs` are keyword arguments of a function.
+    `target` and `args` are as in `collectives`, and `kwargs` are keyword arguments of the function.
     Raises ContractError if a number differs, TypeError for an unknown op, unit or element type, and the errors of
     `collectives`.
 
@@ -370,7 +370,7 @@ def count_faults(number: int | range, actual: int, plural: str, such: str) -> It
     """The sentence about a number that is not as expected; none if it is."""
     wanted = number if isinstance(number, range) else range(number, number + 1)
     if not wanted:
-        raise TypeError(f"the numbers of {plural} must not be empty, got {number!r}")
+        raise TypeError(f"the range for the number of {plural} must not be empty, got {number!r}")
     if actual in wanted:
         return
     is_one = len(wanted) == 1 and wanted[0] == 1
@@ -388,7 +388,7 @@ def assert_memory(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:
     cost.
 
     The arguments, results, constants and temporaries of the program count, as in `xb.cost`. A compiler that reorders
-    instructions may need less memory. `target`, `args` and `kwargs` are those of `collectives`.
+    instructions may need less memory. `target`, `args` and `kwargs` are as in `collectives`.
     Raises ContractError, which lists the largest arrays that are live at the peak.
 
     >>> import xbuild as xb
@@ -411,7 +411,7 @@ def assert_memory(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:
 def assert_flops(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:
     """Assert that a device computes at most `at_most` FLOPs, counted as in `xb.cost`, and return the cost.
 
-    `target`, `args` and `kwargs` are those of `collectives`.
+    `target`, `args` and `kwargs` are as in `collectives`.
     Raises ContractError, which lists the ops with the most FLOPs.
 
     >>> import xbuild as xb
@@ -433,7 +433,7 @@ def assert_flops(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:
 def assert_equivalent(one: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
     """Assert that two programs compute the same function, up to rounding, and return the verdict.
 
-    `one` and `other` are functions of JAX for the same `args`, or programs without `args`. `kwargs` are those of
+    `one` and `other` are JAX functions for the same `args`, or programs without `args`. `kwargs` are as in
     `xb.equivalent`. Raises ContractError with the report unless the verdict is `equal`.
 
     >>> import xbuild as xb
@@ -457,7 +457,7 @@ def assert_no_rematerialization(target: Any, *args: Any, at_least: int = 0, **kw
     """Assert that no array is gathered from all devices only to be split again ("involuntary full rematerialization").
 
     XLA's partitioner inserts such a gather where it cannot reshard an array directly. Arrays smaller than `at_least`
-    bytes do not count. `target`, `args` and `kwargs` are those of `collectives`.
+    bytes do not count. `target`, `args` and `kwargs` are as in `collectives`.
     Raises ContractError, which names each gather, its slices, the bytes and the lines.
 
     >>> import xbuild as xb

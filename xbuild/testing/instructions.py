@@ -96,7 +96,7 @@ def assert_ops(
     instructions whose `op_name` contains the text. `on_host=True` counts only instructions with a result in host memory
     (JAX's "pinned_host"), and `on_host=False` all others.
 
-    `target` and `args` are those of `collectives`, and `kwargs` are keyword arguments of a function.
+    `target` and `args` are as in `collectives`, and `kwargs` are keyword arguments of the function.
     Raises ContractError if a number differs, and TypeError for an unknown op or element type.
 
     >>> import xbuild as xb
@@ -195,14 +195,14 @@ def assert_donated(
     arguments: str | int | Sequence[str | int],
     kwargs: Mapping[str, Any] | None = None,
 ) -> tuple[Instruction, ...]:
-    """Assert that results take the memory of all arrays of these arguments, and return their parameters.
+    """Assert that results reuse the memory of all arrays in these arguments, and return the parameters of the arrays.
 
     An argument is the name of a parameter of the function, such as "state", or a path such as "state['w']"; a name
-    stands for all arrays in it. An int is the number of a parameter of the compiled program. JAX donates the arguments
-    that `donate_argnums` or `donate_argnames` of `jax.jit` names, and only if a result has the shape, the element type
-    and the sharding of the array.
+    stands for all arrays in it. An int is the number of a parameter of the compiled program. JAX donates an argument
+    only if `donate_argnums` or `donate_argnames` of `jax.jit` names it, and an array in it only if a result has the
+    same shape, element type and sharding.
 
-    `target` and `args` are those of `collectives`, and `kwargs` are keyword arguments of a function.
+    `target` and `args` are as in `collectives`, and `kwargs` are keyword arguments of the function.
     Raises ContractError if an array keeps its memory or no parameter has the name, and TypeError for a program without
     a header.
 
@@ -237,7 +237,7 @@ def assert_donated(
         matching = [each for each in parameters if _is_in(each, name)]
         if not matching:
             listed = ", ".join(in_line(name_in_report(each)) for each in parameters[:MOST_ROWS])
-            raise ContractError(f"no parameter is {name!r}; the parameters of the program are {listed or 'none'}")
+            raise ContractError(f"the program has no parameter {name!r}; its parameters are {listed or 'none'}")
         chosen.update(dict.fromkeys(matching))
     ends = [0, *accumulate(len(parts_of(each.shape)) for each in parameters)]
     reused = set(aliases_of(program).values())
@@ -271,7 +271,7 @@ def assert_no_callbacks(target: Any, *args: Any, **kwargs: Any) -> None:
     """Assert that a program calls no function of the host and exchanges no values with it.
 
     Refuses jax.debug.print, jax.debug.callback, jax.pure_callback and io_callback, infeed and outfeed, and transfers to
-    the host. `target`, `args` and `kwargs` are those of `collectives`.
+    the host. `target`, `args` and `kwargs` are as in `collectives`.
     Raises ContractError, which lists the calls and their lines.
 
     >>> import xbuild as xb

@@ -50,7 +50,7 @@ def contract(
 
     To write the file for the first time, or to accept a change, run pytest with --xbuild-update or set
     XBUILD_UPDATE_CONTRACTS=1. The default `folder` is `contracts` next to the running test, or in the current directory
-    outside pytest. `target`, `args`, `mesh` and `kwargs` are those of `collectives`.
+    outside pytest. `target`, `args`, `mesh` and `kwargs` are as in `collectives`.
     Raises ContractError with the changed lines, or if the file is missing, and invalid_attribute if `name` is not a
     file name.
 

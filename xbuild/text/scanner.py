@@ -44,7 +44,7 @@ class Poisoned(Exception):
 
 @frozen
 class TextFault:
-    """One fault of a text: its kind, its message, and its line and column, counted from 1."""
+    """One fault in a text: its kind, its message, and its line and column, counted from 1."""
 
     kind: str
     message: str

@@ -34,7 +34,9 @@ def _check_positive(owner: Any, attribute: Any, value: Any) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
         name = f"{type(owner).__name__}: {attribute.name}"
         refuse(
-            "invalid_attribute", f"{name} is {value!r}; expected a number above 0", "state bytes, or bytes per second"
+            "invalid_attribute",
+            f"{name} is {value!r}; expected a number above 0",
+            "bandwidths are in bytes per second, and memory is in bytes",
         )
 
 
@@ -51,7 +53,7 @@ class Link:
 
     `alpha` is the time of a step in seconds. `bandwidth` is the number of bytes per second that a device sends in one
     direction (1 / beta). `launch` is the time in seconds that a collective takes before its first step. If `wraps` is
-    not 0, devices are linked only to neighbours: an axis whose size is a multiple of `wraps` closes to a ring, which
+    not 0, devices are linked only to neighbours: an axis whose size is a multiple of `wraps` closes into a ring, which
     carries data both ways at once. Raises invalid_attribute if a number is negative.
 
     >>> Link(alpha=1e-6, bandwidth=4.5e10, wraps=4)
@@ -127,8 +129,8 @@ class Machine:
     def peak(self, dtype: str) -> float:
         """Return the peak FLOP/s of an element type.
 
-        If the type has no stated number, the next wider type counts; if no wider type has one, the widest stated type
-        counts. Of types of equal width, the slower counts.
+        If the type has no stated number, the number of the next wider type is used; if no wider type has one, that of
+        the widest type is used. Among types of equal width, the slowest is used.
         """
         if dtype in self.flops:
             return self.flops[dtype]

@@ -271,12 +271,13 @@ class Timeline(Showable):
 
     @property
     def bubble(self) -> float:
-        """The seconds in which a device waits for others or has already ended, averaged over all devices."""
+        """The seconds during which a device waits for others or has already ended, averaged over all devices."""
         return self.seconds - self.busy - self.exposed
 
     @property
     def lower_bound(self) -> float:
-        """The seconds of the busiest device's work or the busiest links; overlap cannot reach a shorter time."""
+        """The seconds of work of the busiest device or of the busiest links, whichever is longer. No overlap can make
+        the run shorter."""
         return max((*(device_class.busy for device_class in self.classes), *self._on_links.values()), default=0.0)
 
     @cached_property
@@ -315,7 +316,7 @@ class Timeline(Showable):
         return (self.recorder.span(number, int(times[number])) for number in range(len(self.recorder)))
 
     def bound_of(self, instruction: Instruction) -> str:
-        """Return `compute` or `memory`, the longer term of the roofline; for a call, return `memory`."""
+        """Return `compute` or `memory`, whichever term of the roofline is longer; for a call, return `memory`."""
         return self._durations[0].roofline(instruction).bound
 
     def shares(self, label: int | None = None) -> list[Share]:

@@ -1,4 +1,4 @@
-"""Replicated programs with the names and arguments of TensorFlow's tf.compat.v1.tpu, for arrays of xbuild."""
+"""Replicated programs with the names and arguments of TensorFlow's tf.compat.v1.tpu, for xbuild's arrays."""
 
 from ..core.identifiers import public_names as _public_names
 from . import raw_ops as raw_ops

@@ -178,7 +178,7 @@ class Transfer:
 
 @frozen(eq=False, repr=False, slots=False)
 class Trace:
-    """A run as columns with a row for each event, in the order of execution, and the kept values by event.
+    """A recorded run: a table with a row for each event, in the order of execution, and the values that were kept.
 
     A value is an array, a scalar, a tuple of these, or a Summary of a large array. With `origins=True`, `origins` has a
     table for each operand of an event, with a row for each element of the result. The row contains the numbers of the
@@ -222,7 +222,7 @@ class Trace:
         return framed(self)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the trace to a folder, replacing a trace in it.
+        """Write the trace to a folder, replacing any trace in it.
 
         Raises TraceError if the folder contains other files.
         """
@@ -234,7 +234,7 @@ class Trace:
     def load(folder: str | os.PathLike[str]) -> Trace:
         """Read a trace; its values are read on demand. Raises TraceError if the folder contains no trace.
 
-        The trace of an interrupted run is read up to the point where it was written.
+        The trace of an interrupted run is read up to the last event that was written.
         """
         from .reading import load
 
@@ -285,7 +285,7 @@ class Trace:
         return [self.last(device, spot.path, operand, number) for operand in spot.instruction.operands]
 
     def last(self, device: int, path: tuple[str, ...], instruction: Instruction, before: int) -> int | None:
-        """Return the last event of an instruction on a device before an event, or None."""
+        """Return the last event of an instruction on a device before the given event, or None."""
         events = self._events.get((device, self._spot_of.get((path, instruction), -1)), [])
         place = bisect_left(events, before)
         return events[place - 1] if place else None

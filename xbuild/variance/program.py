@@ -125,7 +125,7 @@ def _refuse_value(number: int, given: Any) -> None:
             "foreign_value",
             f"argument {number} is the value %{given.instruction.name} of a program that is being recorded; "
             "expected a shape or an array",
-            "call the function that needs it inside the function that you pass to xb.shard_map",
+            "to use this value, call the function directly, inside the function that you pass to xb.shard_map",
         )
 
 
@@ -173,9 +173,9 @@ def shard_map(
     `in_specs` and `out_specs` have a P for each argument and for each result, nested like them, or one P for all. In
     the function, use the collectives of `xb.mesh`, which take axis names. Call the result with shapes of global arrays
     to get a program, or with global arrays to run it. A result must be invarying along every axis that its out_spec
-    does not mention. `casts` is "all" if all casts are implicit, or "none". With "operands", only those of the operands
-    of ops are implicit, as in JAX: loop-carried values and the results of branches must agree. `devices` says whether
-    the devices of the mesh are "partitions" or "replicas".
+    does not mention. `casts` is "all" if all casts are implicit, or "none". With "operands", only the casts of the
+    operands of ops are implicit, as in JAX: loop-carried values and the results of branches must agree. `devices` says
+    whether the devices of the mesh are "partitions" or "replicas".
 
     A call raises divisibility if an axis does not divide a dimension, and unbound_axis or rank_mismatch if a spec does
     not fit the mesh or its array. It raises out_spec_not_replicated if a result may vary along an axis that its spec
@@ -352,7 +352,7 @@ def _refuse_variation(mesh: Mesh, spec: P, path: str, found: Variance, axes: tup
         f"axis {named}; the inferred type is {describe_type(found, mesh)}",
         f"if the result may differ, mention {named} in the out_spec"
         + (f", or state unreduced={{{named}}}" if found.unreduced & {*axes} else ""),
-        f"if it must not, {ways[0]}: {ways[1]}",
+        f"if the result must not differ, {ways[0]}: {ways[1]}",
     )
 
 
@@ -361,7 +361,7 @@ def _refuse_state(mesh: Mesh, spec: P, path: str, found: Variance, axis: str) ->
     refuse(
         "state_mismatch",
         f"on {mesh} {path} is {spec}, which promises that the result is {wanted} along mesh "
-        f"axis {axis!r}; the inferred type is {describe_type(found, mesh)}, {came}",
+        f"axis {axis!r}; the inferred type is {describe_type(found, mesh)}, which is {came}",
         "state the inferred type in the out_spec, or cast the result with xb.mesh.pcast",
     )
 

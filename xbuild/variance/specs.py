@@ -34,7 +34,8 @@ class P:
     Dimensions that are not listed are not split.
 
     Along an axis that is not mentioned, all devices have the same value, unless `unreduced` names the axis: then
-    devices hold partial sums. Along an axis of `reduced`, devices have the same value, and its cotangent is unreduced.
+    devices hold partial sums. Along an axis of `reduced`, devices have the same value, and the value's cotangent is
+    unreduced.
 
     >>> import xbuild as xb
     >>> xb.P("i", None, ("j", "k")), xb.P(unreduced={"i"})
@@ -96,7 +97,7 @@ class P:
                 refuse(
                     "divisibility",
                     f"{what} is {self} for {shape}: dimension {dimension} of extent {dims[dimension]} is sharded along "
-                    f"mesh axis {axes} of size {parts}, which does not divide it",
+                    f"mesh axis {axes} of size {parts}, and {parts} does not divide {dims[dimension]}",
                 )
             dims[dimension] //= parts
         return Shape(shape.dtype, tuple(dims))

@@ -136,7 +136,7 @@ class Move:
 
 @frozen
 class Repair:
-    """The smallest edit with which a given schedule passes the check; without moves if the order changes completely.
+    """The smallest edit with which a given schedule passes the check. It has no moves if the order changes completely.
 
     `schedule` is the repaired order of each device's entry. `orders` has the orders of all computations that change.
     """
@@ -211,7 +211,7 @@ class Verdict(Showable):
 
     @property
     def issues(self) -> tuple[Issue, ...]:
-        """The findings and the notes as issues: errors if the program is refused, else warnings; notes are notes.
+        """The findings and the notes as issues. Findings are errors if the program is refused, and warnings otherwise.
 
         >>> import xbuild as xb
         >>> xb.check(xb.computation(xb.f32[2])(lambda x: x + x)).issues

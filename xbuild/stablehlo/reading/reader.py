@@ -109,8 +109,8 @@ def read_header(reader: StablehloReader, header: Header, entry: ParsedOperation,
     if header.num_replicas * header.num_partitions > MOST_DEVICES:
         reader.fail(
             "invalid_attribute",
-            f"num_replicas={header.num_replicas} and num_partitions={header.num_partitions} exceed the limit of "
-            f"{MOST_DEVICES:,} devices",
+            f"num_replicas={header.num_replicas} and num_partitions={header.num_partitions} result in more than "
+            f"{MOST_DEVICES:,} devices, the limit",
             place=reader.tree.place,
         )
     _count_grid(reader, header)
@@ -478,7 +478,7 @@ def parse_stablehlo(
     text. Regions become computations, and outer values that they use become elements of a state. Instructions have the
     names of MLIR values (`%total` becomes `total`, `%3` of an add becomes `add.3`). Reports name the user's lines if
     the text has locations, otherwise lines of the text. Shardings become annotations. `file` is the name of the text in
-    error messages. `replicas` and `partitions` override the counts that the module states. `shapes` gives sizes of
+    error messages. `replicas` and `partitions` override the counts that the module states. `shapes` gives the sizes of
     unknown dimensions, by JAX's names ("b") or by argument and dimension ("arg0.1").
 
     Raises HloParseError with up to twenty faults, each with its line, its column and what was expected.
