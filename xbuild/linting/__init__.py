@@ -1,4 +1,4 @@
-"""Lint: what is not an error in a program, but costs or surprises, with the user's line and a fix.
+"""Lint: valid code that is costly or surprising, with the user's line and a fix.
 
 Files, in the order of reading: `rules.py` (the table of rules), `facts.py` and `flow.py` (what a rule asks of a
 program), then the rules by family: `communication.py`, `layouts.py` with `rematerialization.py`, `precision.py` and

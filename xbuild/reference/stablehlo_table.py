@@ -29,7 +29,7 @@ from the values and locations of the text.
 - Replica groups stated by mesh axes (`#stablehlo.replica_group_mesh_axes`) become explicit lists.
 - Like XLA, xbuild keeps `sdy.manual_computation`, sharding constraints, sharding groups, collectives and meshes as
   custom calls and frontend attributes.
-- MLIR allows attributes without a dialect prefix on every op, such as `kernel_name` of JAX's TPU kernels. xbuild keeps
+- MLIR allows attributes without a dialect prefix on every op, such as `kernel_name` in JAX's TPU kernels. xbuild keeps
   their text as frontend attributes `mlir.NAME` and writes it back unchanged. It ignores attributes of other dialects,
   which are lost.
 - The operands of a product may have types of different kinds. An integer operand is converted to the type of a float
@@ -39,16 +39,16 @@ from the values and locations of the text.
 - A conversion of a complex number to i1 tests only the real part; HLO's convert tests both parts.
 - xbuild reads text in the form of PyTorch/XLA (`module @IrToHlo.12`). The tests use hand-written texts in that form;
   they do not run PyTorch/XLA itself.
-- If a module states counts of 1, xbuild ignores these counts. Replica groups, source-target pairs and shardings then
-  determine the number of devices.
+- If a module states 1 replica and 1 partition, xbuild ignores these counts. Replica groups, source-target pairs and
+  shardings then determine the number of devices.
 
 The module equals the one that jaxlib's conversion to HLO produces, and its results are bitwise equal, with these
 exceptions:
 
-- HLO has no op for digamma, erf_inv, erfc, lgamma, polygamma, zeta and bessel_i1e of CHLO. xbuild uses the `xb`
+- HLO has no op for CHLO's digamma, erf_inv, erfc, lgamma, polygamma, zeta and bessel_i1e. xbuild uses the `xb`
   functions of the same names, whose formulas differ from XLA's. The results differ in the last digits. For lgamma near
   1 and 2, where the function is nearly 0, they differ by 2e-5 of the value in f32.
-- A composite becomes a call of its decomposition. XLA instead restores the CHLO op that the composite names, such as
+- A composite becomes a call to its decomposition. XLA instead restores the CHLO op that the composite names, such as
   `chlo.erf`.
 - xbuild keeps functions of complex numbers as HLO ops. XLA's conversion expands exponential, log, log_plus_one,
   logistic, power, rsqrt, tan, tanh, and the inverse and hyperbolic functions into ops on real and imaginary parts.
@@ -76,15 +76,15 @@ xbuild writes programs by these rules:
   `mhlo.num_replicas`, `mhlo.num_partitions`, `mhlo.input_output_alias`, `jax.buffer_donor`, `mhlo.sharding` and
   `mhlo.frontend_attributes`.
 - Shardings in Shardy's text are kept in the same attributes under XLA's names (`xla.sdy.meshes` of the module,
-  `xla.sdy.sharding` of ops, arguments and results). A call of a composite is written as a composite.
+  `xla.sdy.sharding` of ops, arguments and results). A call to a composite is written as a composite.
 - The text omits control predecessors, layouts, backend_config of ops other than custom calls, metadata (names and
   lines become locations), and XLA's annotations that do not affect values.
 - A send and its send-done become one op at the position of the send. A recv and its recv-done become one op at the
   position of the recv-done, or at the position of the recv if its context leaves the computation.
 
-xbuild refuses the following with kind `not_in_stablehlo`: element types s1 and u1, elided constants, a start without a
-done in its own computation, in-place collective permutes, select-and-scatter with dilated windows, and the ops that the
-table marks as refused.
+xbuild refuses the following with the error kind `not_in_stablehlo`: element types s1 and u1, elided constants, a start
+without a done in its own computation, in-place collective permutes, select-and-scatter with dilated windows, and the
+ops that the table marks as refused.
 
 | op | in StableHLO | remarks |
 |---|---|---|
