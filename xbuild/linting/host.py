@@ -10,7 +10,7 @@ from .facts import ProgramFacts, size_of
 from .rules import issue, rule
 
 
-@rule("A device waits for a Python function of the host, which may block.", "none")
+@rule("A device waits for a Python function on the host, which may block.", "none")
 def blocking_callback(facts: ProgramFacts) -> Iterator[Issue]:
     """`jax.debug.print` and `jax.debug.callback`, which return nothing, do not count.
 
@@ -30,7 +30,7 @@ def blocking_callback(facts: ProgramFacts) -> Iterator[Issue]:
         yield issue(
             facts,
             "blocking_callback",
-            f"{op_and_name(call)} runs a Python function of the host {runs} ({name}), and the device waits until it "
+            f"{op_and_name(call)} runs a Python function on the host {runs} ({name}), and the device waits until it "
             "returns; if the function waits for another device, the program hangs",
             _FIXES.get(primitive, "compute the value in the program, or before the program runs"),
             call,

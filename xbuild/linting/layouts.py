@@ -35,7 +35,7 @@ from .rules import issue, rule
 # full_rematerialization
 
 
-@rule("All devices gather an array only to split it again in another way, as XLA warns of at compile time.")
+@rule("All devices gather an array only to split it again differently; XLA warns of this at compile time.")
 def full_rematerialization(facts: ProgramFacts) -> Iterator[Issue]:
     """XLA warns of an "involuntary full rematerialization" of an instruction; the rule names the user's line."""
     for found in Rematerializations(facts.flow).all():
@@ -44,7 +44,7 @@ def full_rematerialization(facts: ProgramFacts) -> Iterator[Issue]:
         size = row.collective.group_size if row is not None and row.collective is not None else facts.num_devices
         lines = [facts.source(each) for each in (found.gather, *found.slices)]
         fix = (
-            f"{_split_text(found)}: state one sharding for both sides of this line, or put "
+            f"{_split_text(found)}: state the same sharding for both sides of this line, or put "
             "jax.lax.with_sharding_constraint between them with a sharding that differs from each along one axis"
         )
         yield issue(
@@ -164,7 +164,7 @@ MOST_PARTITIONED = 3_000
 """The instructions of the largest program that is partitioned once for each sharding that is tried."""
 
 
-@rule("The partitioner gathers or moves an array that stays where it is if one value states a different sharding.")
+@rule("The partitioner gathers or moves an array that would stay in place if one value stated a different sharding.")
 def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
     """The rule needs a program that is annotated with shardings, or one that JAX lowered.
 
