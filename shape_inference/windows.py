@@ -31,11 +31,11 @@ class WindowDimension:
 
     @property
     def span(self) -> int:
-        """The extent of the window with its dilation."""
+        """The extent of the window, including its dilation."""
         return (self.size - 1) * self.window_dilation + 1
 
     def base(self, extent: int) -> int:
-        """Return the extent of the base with its dilation."""
+        """Return the extent of the base, including its dilation."""
         return extent and (extent - 1) * self.base_dilation + 1
 
     def places(self, extent: int) -> int:
@@ -104,7 +104,7 @@ def _parse_fields(text: str) -> list[dict[str, int]]:
         for fields, row in zip(dimensions, rows, strict=True):
             fields.update(zip(_PARTS[word], row, strict=True))
     if dimensions and "size" not in dimensions[0]:
-        raise ValueError("the size is missing; write it as in size=3x3")
+        raise ValueError("the size is missing; write a size such as size=3x3")
     return dimensions or []
 
 

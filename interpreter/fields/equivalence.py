@@ -61,10 +61,10 @@ def equivalent(
     same value, with its layout as for an input. If the programs differ, the verdict reports the first of these values
     that differs.
 
-    Both programs are evaluated on random inputs over two prime fields of 31 bits at once, without rounding. Floats
-    become residues; integers and truth values are unchanged. Functions such as exp become random functions of their
-    operands, and maxima and sorts follow a fixed random order. The verdict is true if the programs are equal.
-    docs/equivalence.md explains what the verdict decides and what it assumes.
+    Both programs are evaluated on random inputs over two 31-bit prime fields at once, without rounding. Floats become
+    residues; integers and truth values are unchanged. Functions such as exp become random functions of their operands,
+    and maxima and sorts follow a fixed random order. The verdict is true if the programs are equal. docs/equivalence.md
+    explains what the verdict decides and what it assumes.
 
     Raises TypeError if `one` or `other` is not a program, and ArgumentError if an argument does not fit its parameter.
     Raises invalid_attribute if the numbers of devices, the shapes and the layouts are inconsistent. Also raises the

@@ -166,9 +166,9 @@ class Equivalence(Reported):
     evaluated. `log2_error` is the logarithm of the probability that programs with different arithmetic are called
     equal. `assumed` lists classes of assumptions with their counts: instructions of both programs, arguments with a
     domain, or kinds of inputs for which results diverge. `undecided` lists the classes that were not decided, or the
-    reason. `difference` shows where the programs differ. `kinds` lists the kinds of inputs on which both programs were
-    run in floating point. `example` is an input on which such runs differ; if the programs are equal, it is a large or
-    tiny input.
+    reason why the verdict is undecided. `difference` shows where the programs differ. `kinds` lists the kinds of inputs
+    on which both programs were run in floating point. `example` is an input on which the floating-point runs differ; if
+    the programs are equal, it is a large or tiny input.
     """
 
     kind: Kind

@@ -77,7 +77,7 @@ def evaluate(
 
     `seed` is an integer from which random numbers are drawn. With `sequential`, every fold combines one element after
     the other, in order. `observer` is called with the step, device, instruction and value of each instruction. `limits`
-    sets limits on the trips of loops, seconds and bytes (`Limits`). `execute` explains `strict` and `denormals`.
+    sets limits on loop trips, seconds and bytes (`Limits`). `execute` explains `strict` and `denormals`.
 
     Raises TypeError if the first argument is not a Computation, and ArgumentError if an argument does not fit its
     parameter. Raises Refused if the check refuses the computation, and Stopped if a limit is reached or a registered
@@ -157,7 +157,7 @@ def execute(
     called with the device and the item of each outfeed. `send_buffers` is the number of sends of a channel that
     complete before their recvs are posted. `seed` is the seed from which each device draws its own random numbers. With
     `sequential`, every fold combines one element after the other, in order. `observer` is called with the step, device,
-    instruction and value of each instruction. `limits` sets limits on the trips of loops, seconds and bytes (`Limits`).
+    instruction and value of each instruction. `limits` sets limits on loop trips, seconds and bytes (`Limits`).
     `check=False` skips the check for deadlock before the run. The program is then refused only if it names devices that
     do not exist. It runs in recorded order until it ends or no device can continue.
 

@@ -109,7 +109,7 @@ def _previous_trip(loop: Instruction, number: int, depth: int, picks: tuple[int,
 
 @frozen
 class StrictFinding:
-    """A finding of a strict run (a clamped index, a dropped update, a new NaN, ...) at one place of a device.
+    """A finding of a strict run (a clamped index, a dropped update, a new NaN, ...) at one place on one device.
 
     `standing` is the instruction with its call path and loop trips. `index` is the element of its result, or None if
     the finding has no element. `values` are the values of the operands at this element. `further` counts repetitions at

@@ -391,11 +391,11 @@ def trace(*arguments: Any, **options: Any) -> Trace:
     """Run a program on all its devices as `execute` does, and return the run as data, a `Trace`.
 
     A trace has an event for each instruction that a device has executed. The event records the device, the instruction
-    and its call path, the logical time (a number without a unit, from 1) and the value.
+    and its call path, the logical time (a number without a unit, counted from 1) and the value.
 
-    `inputs` and further `options` are those of `execute`. Arrays of up to `elements` elements are kept in full, and
-    larger arrays as a summary. After `bytes` bytes, values are kept as summaries; after twice as many, values are not
-    kept. With `every=n`, the trace keeps the value of every n-th execution of an instruction on a device. With
+    `inputs` and further `options` are as in `execute`. Arrays of up to `elements` elements are kept in full, and larger
+    arrays as a summary. After `bytes` bytes, values are kept as summaries; after twice as many, values are not kept.
+    With `every=n`, the trace keeps the value of every n-th execution of an instruction on a device. With
     `values=False`, it keeps no values. With `origins=True`, it adds, for results with few elements, the operand
     elements from which each result element was computed. The trace is written to `folder` during the run, so that an
     interrupted run leaves a readable trace; values are then read from this folder.

@@ -277,7 +277,7 @@ def logsumexp(operand: Value, axis: Axis = None, *, keepdims: bool = False, name
 def one_hot(
     operand: Value, num_classes: int, *, dtype: PrimitiveType | Any = f32, axis: int = -1, name: str | None = None
 ) -> Value:
-    """Return for each integer a vector of `num_classes` elements, with 1 at its index and 0 elsewhere.
+    """For each integer, return a vector of `num_classes` elements with 1 at that index and 0 elsewhere.
 
     The vectors lie along a new dimension at position `axis`. An integer outside 0..num_classes-1 gives only zeros.
     Raises: dimension_out_of_range or negative_size; element_type_unsupported if the element type is not an integer.

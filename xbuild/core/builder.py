@@ -232,7 +232,8 @@ class Builder(Uncopied):
         return tuple(self._instructions)
 
     def adopt(self, instructions: Iterable[Instruction]) -> None:
-        """Add instructions of another computation unchanged. Their operands must be recorded here or be among them."""
+        """Add instructions of another computation unchanged. Their operands must be recorded here or be among the added
+        instructions."""
         for each in instructions:
             self._instructions.append(each)
             self._names.taken.setdefault(each.name, 0)

@@ -24,7 +24,7 @@ context = _current.get
 def scope(name: str) -> Iterator[None]:
     """Prefix the names of the ops recorded in the block with this name; scopes nest with `/`.
 
-    HLO's metadata has the name as `op_name`.
+    In HLO metadata, the name is the `op_name`.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[()])

@@ -227,7 +227,7 @@ class Cost(Reported):
 
     @property
     def collectives(self) -> tuple[CostRow, ...]:
-        """The rows that send to or receive from other devices."""
+        """The rows of instructions that send to or receive from other devices."""
         return tuple(row for row in self.rows if row.collective is not None)
 
     @property

@@ -67,7 +67,7 @@ def dot_general(
     """Record HLO's dot, with dimensions as separate arguments or as `dimension_numbers`.
 
     `dimension_numbers` has the form ((lhs, rhs contracting), (lhs, rhs batch)). One operand may be a NumPy array.
-    `precision` is that of `dot`.
+    `precision` is as in `dot`.
     Raises: invalid_attribute if dimensions are given in both forms; otherwise the errors of xb.ops.dot.
 
     >>> import xbuild as xb
@@ -111,10 +111,11 @@ def ragged_dot(
     preferred_element_type: PrimitiveType | None = None,
     name: str | None = None,
 ) -> Value:
-    """Multiply each group; by default, multiply rows of lhs [m, k], in groups of `group_sizes`, by rhs [groups, k, n].
+    """Multiply group by group; by default, multiply rows of lhs [m, k], in groups of `group_sizes`, by rhs [groups, k,
+    n].
 
     `dimension_numbers` has the form ((lhs, rhs contracting), (lhs, rhs batch)). `rhs_group_dims` defaults to (0,) if
-    the ragged dimension is neither contracting nor batch. `precision` is that of `dot`.
+    the ragged dimension is neither contracting nor batch. `precision` is as in `dot`.
     Raises: the errors of xb.ops.ragged_dot.
 
     >>> import xbuild as xb
@@ -166,7 +167,7 @@ def scaled_dot(
 ) -> Value:
     """Multiply scaled operands; each block of elements has its own scale. Pairs are in the order (lhs, rhs).
 
-    Operands and scales may be numbers or NumPy arrays if at least one of them is a value. `precision` is that of `dot`.
+    Operands and scales may be numbers or NumPy arrays if at least one of them is a value. `precision` is as in `dot`.
     Raises: the errors of xb.ops.scaled_dot.
 
     >>> import xbuild as xb

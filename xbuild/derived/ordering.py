@@ -33,7 +33,7 @@ def sort(
 
     All operands (one, or a list) are permuted in the same way.
     Without a comparator, the first operand determines an ascending order. Floats are in their total order: NaN is last,
-    and -0 precedes 0. `sort(keys, values)` is `sort((keys, values))`.
+    and -0 precedes 0. `sort(keys, values)` means `sort((keys, values))`.
     Raises: the errors of xb.ops.sort.
 
     >>> import xbuild as xb

@@ -266,7 +266,7 @@ def set_dimension_size(operand: Value, size: Any, dimension: int, *, name: str |
 def remove_dynamic_dimension(operand: Value, dimension: int, *, name: str | None = None) -> Value:
     """Make `dimension` static, with its bound as the extent. Elements beyond the size are zero.
 
-    Records a dynamic_update_slice of an array of zeros. A static dimension is unchanged.
+    Records a dynamic_update_slice into an array of zeros. A static dimension is unchanged.
     Raises: not_array or dimension_out_of_range.
 
     >>> import xbuild as xb

@@ -77,7 +77,7 @@ def select_and_scatter(
     """Combine each value of `source`, with `scatter`, into the result at the position that `select` picks in its
     window.
 
-    Numbers and arrays take the operand's element type. `padding` and strides are those of reduce_window.
+    Numbers and arrays take the operand's element type. `padding` and the strides are as in reduce_window.
     Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the errors of
     xb.ops.select_and_scatter.
 

@@ -344,8 +344,8 @@ def explain(program: Module | ModuleGroup | Computation | MeshProgram, name: str
 
     The shape is explained in numbers, dimension by dimension. For a program of several devices, the text also says
     which devices hold equal values and, on a mesh, gives the type along each axis. If constants and ids determine the
-    value, the text shows it. A name that several computations have may be given as `body/add.3`; a leading `%` is
-    ignored. Raises BuildError (undefined_name) if the instruction does not exist.
+    value, the text shows the value. A name that several computations have may be given as `body/add.3`; a leading `%`
+    is ignored. Raises BuildError (undefined_name) if the instruction does not exist.
 
     >>> import xbuild as xb
     >>> layer = xb.computation(xb.f32[8, 6], xb.f32[6, 3])(lambda x, w: xb.tanh(xb.dot(x, w)))

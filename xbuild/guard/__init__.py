@@ -53,9 +53,9 @@ def install(mode: str = "stop", folder: str | os.PathLike[str] | None = None) ->
     """Guard this process from now on: each program that JAX compiles is checked before it runs.
 
     `mode` is "stop", "warn" or "report"; `folder` is where "report" writes at the end of the process (default
-    `xbuild_guard`). This function does not import JAX. If JAX is not imported yet, the guard starts when it is. A new
-    guard replaces an installed one. The `programs` of the result are the programs that JAX has compiled since the call.
-    Raises ValueError if the mode is unknown, or if `folder` is given for a mode that writes no folder.
+    `xbuild_guard`). This function does not import JAX. If JAX is not imported yet, the guard starts when JAX is
+    imported. A new guard replaces an installed one. The `programs` of the result are the programs that JAX has compiled
+    since the call. Raises ValueError if the mode is unknown, or if `folder` is given for a mode that writes no folder.
 
     >>> guard = install("warn")
     >>> guard.programs

@@ -187,7 +187,7 @@ def async_start(
 ) -> Value:
     """Start the computation `calls` without waiting; if it is a collective, its async_done waits for the other members.
 
-    A computation that communicates contains one collective and nothing else.
+    If `calls` communicates, it contains one collective, a group of collectives and transfers, or a fusion.
     Shapes: the operands have exactly the shapes of the parameters of `calls`. Returns ((operands...), result,
     contexts...), which only async_update and async_done can use. The contexts and the thread have no effect here.
     Raises: arity_mismatch or signature_mismatch.

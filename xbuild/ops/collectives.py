@@ -205,7 +205,7 @@ def ragged_all_to_all(
     them into its output, starting at output_offsets[j] of the sender. Member i sends recv_sizes[i] rows to this member.
     All other rows of the output are unchanged. Rows that would start or end outside an array are omitted.
     Shapes: operand [n, ...] and output [m, ...] have the same element type. The other operands are integers of one
-    shape, [members] or [members, updates of each member]. Returns the shape of the output.
+    shape, [members] or [members, updates of each member]. The result has the shape of `output`.
     Raises: not_array, rank_too_small, rank_mismatch, dimension_mismatch, element_type_mismatch,
     element_type_unsupported or invalid_group.
 

@@ -103,9 +103,10 @@ def scaled_dot(
 ) -> Value:
     """Compute the `dot` of scaled operands; each block of elements has its own scale.
 
-    Shapes: a scale has rank 0 or the rank of its operand. In each dimension, its extent divides the operand's extent,
-    and the quotient is the block size. The result is that of dot.
-    Types: all four operands are floats of any precision. Products and sums have at least 32 bits and are rounded once.
+    Shapes: a scale has rank 0 or the rank of its operand. In each dimension, the extent of the scale divides that of
+    the operand, and the quotient is the block size. The result is that of dot.
+    Types: all four operands are floats of any precision. Products and sums are computed in at least 32 bits and rounded
+    once.
     Raises: the errors of dot; also element_type_unsupported, rank_mismatch or divisibility.
 
     >>> import xbuild as xb

@@ -137,7 +137,7 @@ def scan(
     """Apply `to_apply` to each slice along a dimension, in order, together with the carries from the previous slice.
 
     Formula: (outputs[i], carries) = to_apply(inputs[i], carries) for i = 0, 1, ..., or from the last i down if
-    `is_reverse`.
+    `is_reverse` is true.
     Shapes: takes the inputs, which have the same extent in `dimension`, then `num_carries` values: the carries of the
     first slice. `to_apply` maps (slices without that dimension, carries) -> (outputs, carries), which is a tuple, or
     the value itself if there is only one. The result has the outputs, each with all slices along `dimension`, and the

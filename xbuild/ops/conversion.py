@@ -15,10 +15,10 @@ __all__ = ["bitcast", "bitcast_convert", "convert", "reduce_precision", "stochas
 def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
     """Convert each element to a different element type, by value.
 
-    To a float, round to the nearest number, ties to even. To an integer, round a float towards zero and clamp it to the
-    range of the type (NaN becomes 0), or keep the low bits of an integer. To pred, return whether the element is not 0.
-    From complex to real, keep the real part. NaNs have the bits that XLA:CPU gives them. Conversions to and from f16
-    return quiet NaNs. The NaN of f8e5m2 is 0x7f (from f32 and f64, 0x7e or 0xfe). The fnuz types convert to a NaN
+    To a float, round to the nearest number, with ties to even. To an integer, round a float towards zero and clamp it
+    to the range of the type (NaN becomes 0), or keep the low bits of an integer. To pred, return whether the element is
+    not 0. From complex to real, keep the real part. NaNs have the bits that XLA:CPU gives them. Conversions to and from
+    f16 return quiet NaNs. The NaN of f8e5m2 is 0x7f (from f32 and f64, 0x7e or 0xfe). The fnuz types convert to a NaN
     without a sign, and a NaN becomes -0 in the types without NaN.
     Shapes: takes an array of any shape. The result has the same extents.
     Raises: not_array.
@@ -81,8 +81,8 @@ def bitcast(operand: Value, *, shape: Shape) -> Value:
 def reduce_precision(operand: Value, *, exponent_bits: int, mantissa_bits: int) -> Value:
     """Round each element to a float format with `exponent_bits` and `mantissa_bits`, and keep the operand's type.
 
-    Rounds to the nearest number, ties to even. Numbers that are too large become infinite; numbers smaller than the
-    smallest normal number of the format become zero and keep their sign. A NaN is kept, but becomes infinity if the
+    Rounds to the nearest number, with ties to even. Numbers that are too large become infinite; numbers smaller than
+    the smallest normal number of the format become zero and keep their sign. A NaN is kept, but becomes infinity if the
     format has no mantissa bits (compiled XLA:CPU keeps it).
     Shapes: takes a float array of any shape. The result has the same shape.
     Raises: not_array or element_type_unsupported; invalid_attribute if exponent_bits is below 1 or mantissa_bits is

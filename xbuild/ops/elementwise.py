@@ -169,7 +169,7 @@ logistic = _unary("logistic", "StableHLO, logistic",
     "xb.f32[3]: [-200.0, 0.0, 200.0] -> array([0. , 0.5, 1. ], dtype=float32)",
     work="transcendental")  # fmt: skip
 negate = _unary("negate", _FUNCTIONS,
-    "Return -x. Integers wrap: the smallest is unchanged, and u8 1 becomes 255.",
+    "Return -x. Integers wrap: the smallest integer is unchanged, and the u8 value 1 becomes 255.",
     "xb.s8[2]: [5, -128] -> array([  -5, -128], dtype=int8)", denormals="kept")  # fmt: skip
 not_ = _unary("not_", _FUNCTIONS,
     "Invert every bit; for pred, return the negation.",

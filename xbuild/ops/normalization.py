@@ -16,8 +16,8 @@ def batch_norm_training(operand: Value, scale: Value, offset: Value, *, epsilon:
     Formula: mean = sum(x) / m; variance = sum((x - mean)^2) / m; output = scale (x - mean) / sqrt(variance + epsilon) +
     offset.
     Shapes: operand is a float array with the features along dimension feature_index. `scale` and `offset` are vectors
-    with one element for each feature. Returns the tuple (output, mean, variance). Sums are computed in f64, and types
-    narrower than 32 bits in f32.
+    with one element for each feature. Returns the tuple (output, mean, variance). Sums are computed in f64, and
+    elements in f32 or a wider type.
     Raises: not_array, dimension_out_of_range, element_type_unsupported, invalid_attribute, rank_mismatch,
     element_type_mismatch or dimension_mismatch.
 

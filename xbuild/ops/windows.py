@@ -20,7 +20,7 @@ def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, wi
     size[d]. The base is the operand with base_dilation[d] - 1 holes between neighbours and with padding (negative
     padding crops). Holes and padding do not count. A window that covers only holes and padding returns the init value.
     Elements may be combined in any order.
-    Shapes: takes N arrays of the same extents and N scalars. `window` has an entry for each dimension, or is HLO's text
+    Shapes: takes N arrays of the same extents and N scalars. `window` has an entry for each dimension, or is HLO text
     such as "size=3x3 stride=2x2 pad=1_1x1_1". Extent d of the result is the number of positions, (padded - window span)
     // stride + 1. The rules of reduce apply to to_apply and the result types.
     Raises: arity_mismatch, not_array, rank_mismatch, dimension_mismatch, attribute_length_mismatch, non_positive,
@@ -49,7 +49,7 @@ def select_and_scatter(
     `init_value`, in the order of the windows (which XLA does not define). A window that covers only padding changes
     nothing.
     Shapes: takes an array, a source with one element for each position of the window, and a scalar, all of the same
-    type T. `select` maps (T, T) -> pred, and `scatter` maps (T, T) -> T. `window` is that of reduce_window. The result
+    type T. `select` maps (T, T) -> pred, and `scatter` maps (T, T) -> T. `window` is as in reduce_window. The result
     has the operand's shape.
     Raises: not_array, arity_mismatch, signature_mismatch, attribute_length_mismatch, non_positive, rank_mismatch,
     dimension_mismatch or element_type_mismatch.

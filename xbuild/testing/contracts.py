@@ -203,8 +203,8 @@ def collectives(target: Any, *args: Any, mesh: Mesh | None = None, **kwargs: Any
 
     `target` is a JAX function, which is compiled for `args` and `kwargs`, or a program. `mesh` names the axes. By
     default they are the axes of the program's shardings, or are inferred from the device groups.
-    Raises TypeError if the target is neither, missing_extra if a function is given and JAX is not installed, and the
-    errors of `xb.cost`.
+    Raises TypeError if the target is neither a function nor a program, missing_extra if a function is given and JAX is
+    not installed, and the errors of `xb.cost`.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[8])(xb.cross_replica_sum)

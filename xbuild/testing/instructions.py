@@ -94,7 +94,7 @@ def assert_ops(
     `dtype` counts only instructions with a result of that element type: an HLO name, or a dtype of NumPy or JAX. So
     `assert_ops(step, x, dtype="f64", others=0)` asserts that nothing is computed in f64. `scope` counts only
     instructions whose `op_name` contains the text. `on_host=True` counts only instructions with a result in host memory
-    (JAX's "pinned_host"), and `on_host=False` all others.
+    (JAX's "pinned_host"), and `on_host=False` counts all others.
 
     `target` and `args` are as in `collectives`, and `kwargs` are keyword arguments of the function.
     Raises ContractError if a number differs, and TypeError for an unknown op or element type.

@@ -455,7 +455,7 @@ class Body:
         if is_root and self.root is not None:
             reader.fail(
                 "syntax",
-                f"a computation has only one ROOT, but {self.root.name!r} of {self.name!r} is already marked",
+                f"a computation has only one ROOT, but {self.root.name!r} is already the ROOT of {self.name!r}",
                 place=place,
             )
         if is_root:
@@ -755,7 +755,7 @@ def parse_hlo(
     """Read a module from HLO text. Every shape is inferred and compared with the shape in the text.
 
     Layouts, shardings, metadata, backend_config and similar annotations are kept and printed. `file` is the name of the
-    text in error messages. With `origins`, reports name the source lines in the metadata instead of lines of the text.
+    text in error messages. With `origins`, reports name the source lines in the metadata instead of lines in the text.
     `replicas` and `partitions` override the counts of the header. If neither the arguments nor the header state counts,
     groups, pairs and shardings determine them, and `annotations["inferred_counts"]` of the module says how. Raises
     HloParseError with up to twenty faults, each with its line, its column and what was expected.
@@ -847,7 +847,7 @@ class HloReader(Scanner):
             place = self.skip()
             is_entry = self.take_word("ENTRY")
             if is_entry and entry is not None:
-                self.keep(Fault("syntax", f"a module has only one ENTRY, but {entry!r} is already marked", place))
+                self.keep(Fault("syntax", f"a module has only one ENTRY, but {entry!r} is already the ENTRY", place))
             if not self._read_or_skip(self._read_computation):
                 return None
             entry = self.last if is_entry else entry
@@ -1038,7 +1038,7 @@ def parse_hlo_modules(
     replicas: int | None = None,
     partitions: int | None = None,
 ) -> tuple[Module, ...]:
-    """Read several independent modules from one text, separated by lines `// -----` or headers.
+    """Read several independent modules from one text, separated by `// -----` lines or by module headers.
 
     Raises HloParseError like xb.parse_hlo for the first module with faults. Line numbers are those of the text.
 

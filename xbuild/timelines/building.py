@@ -45,11 +45,11 @@ def timeline(
     """Compute when each device would run each instruction if all devices ran at the rooflines of a machine.
 
     The times are bounds and a ranking, not a prediction in milliseconds. An instruction takes as long as its FLOPs at
-    the peak or its bytes at full bandwidth, whichever is longer; `cost` counts both. A collective takes alpha for each
-    step and beta for each byte of its fastest algorithm. Devices run their instructions in the given or recorded order,
-    and wait for each other by the rules of `check`, with the given `send_buffers`. Between a start and its done, a
-    device continues with other instructions. A loop is simulated trip by trip until two trips are equal. `machine` is a
-    Machine, a name such as v5e, or the path of a machine file. Raises TypeError if the argument is not a program, and
+    the peak or its bytes at full bandwidth, whichever takes longer; `cost` counts both. A collective takes alpha for
+    each step and beta for each byte of its fastest algorithm. Devices run their instructions in the given or recorded
+    order, and wait for each other by the rules of `check`, with the given `send_buffers`. Between a start and its done,
+    a device continues with other instructions. A loop is simulated trip by trip until two trips are equal. `machine` is
+    a Machine, a name such as v5e, or the path of a machine file. Raises TypeError if the argument is not a program, and
     invalid_attribute if the machine is unknown. Raises an error with the kind of the finding if the check refuses the
     program, and limit_trips if loops are too long to be unrolled.
 

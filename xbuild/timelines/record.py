@@ -247,7 +247,7 @@ class Timeline(Showable):
 
     @property
     def seconds(self) -> float:
-        """The time in seconds when the last device ends."""
+        """The time in seconds at which the last device ends."""
         return max((device_class.end for device_class in self.classes), default=0.0)
 
     @property

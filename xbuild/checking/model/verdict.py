@@ -175,7 +175,7 @@ class Verdict(Showable):
     """Whether a program may deadlock, decided before it runs. str() returns the report.
 
     `scope` names the schedules for which the verdict holds: every legal one, the given one, or the one that the check
-    found. `schedule` has, for each device, an order of its entry's instructions that runs to the end; it is missing if
+    found. `schedule` has, for each device, an order of its entry's instructions that runs to the end; it is empty if
     the program is refused. `notes` lists what the verdict does not cover, such as the collectives of a module that is
     not partitioned yet.
     """

@@ -477,9 +477,9 @@ def parse_stablehlo(
     ops of stablehlo, func and chlo. Bytes may be MLIR bytecode or the output of `jax.export`; jaxlib converts them to
     text. Regions become computations, and outer values that they use become elements of a state. Instructions have the
     names of MLIR values (`%total` becomes `total`, `%3` of an add becomes `add.3`). Reports name the user's lines if
-    the text has locations, otherwise lines of the text. Shardings become annotations. `file` is the name of the text in
-    error messages. `replicas` and `partitions` override the counts that the module states. `shapes` gives the sizes of
-    unknown dimensions, by JAX's names ("b") or by argument and dimension ("arg0.1").
+    the text has locations, and lines in the text otherwise. Shardings become annotations. `file` is the name of the
+    text in error messages. `replicas` and `partitions` override the counts that the module states. `shapes` gives the
+    sizes of unknown dimensions, by JAX's names ("b") or by argument and dimension ("arg0.1").
 
     Raises HloParseError with up to twenty faults, each with its line, its column and what was expected.
 
@@ -512,7 +512,7 @@ def parse_stablehlo(
 def parse_stablehlo_modules(
     text: str | bytes, file: str | None = None, *, replicas: int | None = None, partitions: int | None = None
 ) -> tuple[Module, ...]:
-    """Read several independent modules from one text, separated by lines `// -----`.
+    """Read several independent modules from one text, separated by `// -----` lines.
 
     Raises HloParseError like xb.parse_stablehlo for the first module with faults. Line numbers are those of the text.
 
