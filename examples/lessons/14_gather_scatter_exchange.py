@@ -43,7 +43,7 @@ ask("An all_to_all sends part i of [1, 2] and of [3, 4] to replica i. What do re
     ..., exchange, [1, 2], [3, 4])  # fmt: skip
 
 # %% [markdown] rule
-# The replicas hold [1, 3] and [2, 4]. Write the two arrays one below the other, before and after: rows became columns,
+# The replicas hold [1, 3] and [2, 4]. Write the two arrays one below the other, before and after: rows become columns,
 # so an all-to-all is a transpose across devices.
 #
 # ## What these collectives cost

@@ -65,7 +65,7 @@ def _calibrate(context: click.Context, _: click.Parameter, is_set: bool) -> None
     help="Write a page with the picture and all tables to this file (requires --machine).",
 )
 @click.option("--calibrate", is_flag=True, is_eager=True, expose_value=False, callback=_calibrate,
-              help="Measure this machine, and print a machine file; omit TARGET.")  # fmt: skip
+              help="Measure this machine, and print a machine file (takes no TARGET).")  # fmt: skip
 def cost(
     target: str,
     by: str | None,

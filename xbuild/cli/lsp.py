@@ -17,7 +17,7 @@ _MISSING = "the language server needs pygls, which is not installed: pip install
     metavar="S",
     default=10.0,
     show_default=True,
-    help="Stop the check of a file after this many seconds; 0 reads files without checking them.",
+    help="Stop checking a file after this many seconds; with 0, read files without checking them.",
 )
 def lsp(seconds: float) -> None:
     """Run a language server for .hlo and .mlir files, which an editor uses over stdin and stdout.

@@ -137,7 +137,7 @@ _SECONDS = "Limit the run to this many seconds; with --page or --trace, half is 
     type=click.Path(exists=True, dir_okay=False),
     help="Read the arguments d<device>_arg<i>, or arg<i> for every device, from FILE.npz.",
 )
-@click.option("--random", "seed", type=SEED, metavar="SEED", help="Use random arguments from this seed.")
+@click.option("--random", "seed", type=SEED, metavar="SEED", help="Generate random arguments from this seed.")
 @click.option(
     "--outputs",
     type=click.Path(dir_okay=False, writable=True),
@@ -179,7 +179,7 @@ _SECONDS = "Limit the run to this many seconds; with --page or --trace, half is 
 @click.option(
     "--eps",
     type=Amount(),
-    help="Set the tolerance in eps of the element type (requires --engine both).  [default: depends on type]",
+    help="Set the tolerance in eps of the element type (requires --engine both).  [default: depends on the type]",
 )
 @click.option("--page", type=click.Path(dir_okay=False), help="Write a page, FILE.html, that replays the run.")
 @takes_source_root
@@ -378,7 +378,7 @@ def load_arguments(
 
 def _read_or_draw(shapes: list[list[Any]], inputs: str | None, seed: int | None, most: int | None) -> list[list[Any]]:
     if inputs and seed is not None:
-        raise click.UsageError("--inputs and --random exclude each other: use only one")
+        raise click.UsageError("--inputs and --random cannot be used together: use only one")
     if seed is None and not inputs and any(map(npz.count_leaves, shapes)):
         raise click.UsageError("the program has parameters: use --inputs FILE.npz or --random SEED")
     with _report_array_errors():

@@ -27,7 +27,7 @@ from .trace import open_trace
     type=click.Path(exists=True, dir_okay=False),
     help="Read the arguments d<device>_arg<i>, or arg<i> for every device, from FILE.npz.",
 )
-@click.option("--random", "seed", type=SEED, metavar="SEED", help="Use random arguments from this seed.")
+@click.option("--random", "seed", type=SEED, metavar="SEED", help="Generate random arguments from this seed.")
 @takes_send_buffers
 @click.option(
     "--strict",
