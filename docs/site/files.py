@@ -20,7 +20,7 @@ FILES, ARCHITECTURE = ROOT / "docs" / "files.md", ROOT / "docs" / "architecture.
 _MARKED = re.compile(r"(<!-- folders of (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _HEAD = """# Every file in one sentence
 
-The folders of each package, lowest first: a folder imports only folders that precede it.
+The folders of each package, lowest first: a folder imports only from folders that precede it.
 `python -m docs.site.files` writes this page from the opening sentences of the files.
 [architecture.md](architecture.md) says how they work together.
 """
