@@ -88,5 +88,5 @@ ask(
 # %% [markdown] rule
 # The message names the operands, the line and the two extents that differ, 5 and 4. Nothing had to run.
 #
-# **Rule.** A line of the program adds an instruction whose shape is known at once. The value of the instruction is
+# **Rule.** Each line of the program adds an instruction whose shape is known at once. The value of the instruction is
 # computed later, when the program runs.

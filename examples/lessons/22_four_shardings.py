@@ -84,4 +84,4 @@ ask("w1 and w2 have 2,048 bytes each, and a device stores 512 bytes of each. In 
 # 4,096 bytes in sharding 3. Between steps, each device stores only a quarter of the weights.
 #
 # **Rule.** Shard the examples first. Shard the weights when they do not fit on a device: shardings 2 and 3 send
-# activations, and sharding 4 sends weights. Compare the bytes that they send.
+# activations, and sharding 4 sends weights. Compare the bytes that each sharding sends.

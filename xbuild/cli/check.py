@@ -90,9 +90,10 @@ def check(
     apply only to that order; another order may deadlock. See `xbuild explain verdict`.
 
     For a dump folder with several modules, the command prints one line for each module, as of its last stage (with
-    --all, one line for every stage). To print the report of one module, use FOLDER#NAME. Modules with the same name in
-    the folders process_0 and process_1, or in several dump folders, belong to the processes of one job. For such
-    modules, the command also reports whether the processes compiled the same programs, and whether the job would hang.
+    --all, one line for every stage). To print the report of one module, use FOLDER#NAME. The command treats modules
+    with the same name in the folders process_0 and process_1, or in several dump folders, as the programs of the
+    processes of one job. For such modules, it also reports whether the processes compiled the same programs, and
+    whether the job would hang.
 
     With --page, the command runs the program in its recorded order until the run ends or is stuck. With --repair, the
     command writes the program with a schedule that runs to completion: the order that the report suggests or, if the

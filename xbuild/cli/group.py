@@ -437,8 +437,8 @@ def main(context: click.Context) -> None:
     TARGET is the program that a command reads. In FILE.py:NAME, NAME is a Computation, Module or ModuleGroup, or a
     function without arguments that returns one. The function may also return a program that JAX has lowered or
     compiled. FILE.hlo, FILE.mlir and FILE.txt contain text that XLA or JAX prints, and FILE.pb contains an HLO proto,
-    which is read with jaxlib. A hyphen (-) means stdin. A folder is a dump (written by --xla_dump_to, JAX_DUMP_IR_TO or
-    `xbuild guard --report`), or contains device0.hlo, device1.hlo and so on.
+    which is read with jaxlib. A hyphen (-) means stdin. A folder holds either a dump (written by --xla_dump_to,
+    JAX_DUMP_IR_TO or `xbuild guard --report`) or one program for each device (device0.hlo, device1.hlo and so on).
 
     If a file or dump has several modules, FILE.hlo#2, FILE.hlo#NAME or FOLDER#NAME selects one. Without a selection,
     check and show process all modules.
@@ -505,7 +505,10 @@ def _say_inferred_counts(program: Program) -> None:
     """Report on stderr the counts of devices that no header states."""
     sentence = program.annotations.get("inferred_counts") if isinstance(program, Module) else None
     if sentence:
-        say(f"{sentence}; the header does not state these counts; to override them, use --replicas and --partitions", err=True)
+        say(
+            f"{sentence}; the header does not state these counts; to override them, use --replicas and --partitions",
+            err=True,
+        )
 
 
 def options_used(*parameters: str) -> list[str]:

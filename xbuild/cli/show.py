@@ -43,14 +43,14 @@ _STYLE = (
     "--why",
     metavar="NAME",
     shell_complete=instructions,
-    help="Explain why devices may hold different values of this instruction (requires --replication).",
+    help="Explain why devices may hold different values for this instruction (requires --replication).",
 )
 @click.option(
     "--replicated",
     metavar="N",
     type=int,
     multiple=True,
-    help="Assume that parameter N is equal on all devices (repeatable; requires --replication).",
+    help="Assume that parameter N has the same value on all devices (repeatable; requires --replication).",
 )
 def show(
     target: str,

@@ -49,7 +49,7 @@ def step(target: str, inputs: str | None, seed: int | None, max_seconds: float |
     instruction, a trip of a loop, a device or a value. You can also print the program, the values, and the devices that
     each device waits for. Type `help` to list the commands.
 
-    The prompt reads commands from the terminal or from stdin. If a command in a script fails, the exit status is 1.
+    Commands come from the terminal or, in a script, from stdin. If a command in a script fails, the exit status is 1.
     Colours need the package rich; to turn them off, set NO_COLOR. A refused program runs until it is stuck.
     """
     from ..stepping import Shell
