@@ -44,7 +44,7 @@ _PERMUTES = ("ppermute", "pshuffle", "collective_permute", "psend", "precv")
 
 @rule("A permutation has no source for some devices, which receive zeros instead of data.", "none")
 def permutation_zeros(facts: ProgramFacts) -> Iterator[Issue]:
-    """Permutations that a partitioner inserted do not count, nor do those of which every use selects by device."""
+    """Permutations that a partitioner inserted do not count, nor do those used only in selects on the device."""
     for row in facts.rows:
         permute = row.instruction
         if base_of(permute) != "collective_permute" or is_in_place(permute) or not _is_written_by_user(permute):
