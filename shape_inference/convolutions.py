@@ -86,7 +86,7 @@ class ConvolutionDimensionNumbers:
             return cls(**given)
         labels = re.fullmatch(r"(\w+)_(\w+)->(\w+)", given) if isinstance(given, str) else None
         if not labels:
-            raise ValueError("expected labels for input, kernel and output, such as 'bf01_oi01->bf01'")
+            raise ValueError("expected labels for the input, the kernel and the output, such as 'bf01_oi01->bf01'")
         (b, f, spatial), (o, i, kernel), (ob, of, output) = map(_roles, labels.groups(), ("bf", "oi", "bf"))
         return cls(b, f, spatial, i, o, kernel, ob, of, output)
 

@@ -244,7 +244,7 @@ def domains_of(parameters: Sequence[Instruction], given: Mapping[int, Any]) -> d
             count = len(parameters)
             refuse(
                 "invalid_attribute",
-                f"equivalent: a domain is given for argument {number!r}, but the program has {count}",
+                f"equivalent: a domain is given for argument {number!r}, but the program has only {count}",
             )
     found: dict[int, Domain] = {}
     first = 0

@@ -180,7 +180,8 @@ def by_device(inputs: Any, counts: Sequence[int]) -> list[tuple[Any, ...]]:
     if len(rows) != devices:
         raise ArgumentError(
             "argument_mismatch",
-            f"inputs for {len(rows)} device{'s' * (len(rows) != 1)}, but the program has {devices} [argument_mismatch]"
+            f"got inputs for {len(rows)} device{'s' * (len(rows) != 1)}, but the program has {devices} "
+            "[argument_mismatch]"
             f"\n  hint: {_by_device(devices)}",
         )
     return [_row(row, number, counts) for number, row in enumerate(rows)]

@@ -33,7 +33,7 @@ def _counting_type(shape: Shape) -> Any:
 
 @planned
 def parameter(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    raise AssertionError(f"the arguments of a computation are given before its lines: %{instruction.name}")
+    raise AssertionError(f"parameter %{instruction.name} needs no line: a computation receives its arguments as values")
 
 
 @planned

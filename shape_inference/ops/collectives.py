@@ -161,9 +161,9 @@ def ragged_all_to_all(
         if updates.dims[0] % max(len(group), 1):
             refuse(
                 "invalid_group",
-                f"each member of a group must have the same number of updates, but the {len(group)} members of group "
-                f"{number} of replica_groups {[list(each) for each in replica_groups]} do not divide dimension 0 of "
-                f"input_offsets, which is {updates.dims[0]}",
+                f"each member of a group must have the same number of updates, but group {number} of replica_groups "
+                f"{[list(each) for each in replica_groups]} has {len(group)} members, and {len(group)} does not divide "
+                f"{updates.dims[0]}, the extent of dimension 0 of input_offsets",
             )
     return target
 
@@ -315,6 +315,6 @@ def _check_sizes(slice_sizes: Sequence[Dims], inputs: Sequence[Shape]) -> None:
         if len(extents) not in ranks:
             refuse(
                 "attribute_length_mismatch",
-                f"the length of {list(extents)} in slice_sizes {[list(size) for size in slice_sizes]} is "
-                f"{len(extents)}, but no array of input has that rank: {', '.join(map(str, inputs))}",
+                f"{list(extents)} in slice_sizes {[list(size) for size in slice_sizes]} has length {len(extents)}, but "
+                f"no array in input has rank {len(extents)}: {', '.join(map(str, inputs))}",
             )

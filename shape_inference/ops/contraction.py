@@ -117,7 +117,8 @@ def check_precision(words: tuple[str, ...], count: int = 2) -> None:
         wanted = "two" if count == 2 else str(count)
         refuse(
             "invalid_attribute",
-            f"expected operand_precision to be empty or {wanted} of {', '.join(_PRECISIONS)}, got {list(words)}",
+            f"operand_precision must be empty or have {wanted} values, each one of {', '.join(_PRECISIONS)}; "
+            f"got {list(words)}",
         )
 
 

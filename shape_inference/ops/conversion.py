@@ -48,8 +48,8 @@ def _joined(shape: Shape, new: PrimitiveType) -> Shape:
     if shape.dims[-1] != ratio or (shape.dynamic and shape.dynamic[-1]):
         refuse(
             "dimension_mismatch",
-            f"expected a minor dimension of {ratio} in operand {shape}, got {shape.bound(shape.rank - 1)}: {ratio} "
-            f"{shape.dtype} elements of {shape.dtype.bit_width} bits form one {new} of {new.bit_width} bits",
+            f"expected a minor dimension of extent {ratio} in operand {shape}, got {shape.bound(shape.rank - 1)}: "
+            f"{ratio} {shape.dtype} elements of {shape.dtype.bit_width} bits form one {new} of {new.bit_width} bits",
         )
     kept = shape.dynamic[:-1]
     return Shape(new, shape.dims[:-1], kept if any(kept) else ())

@@ -181,5 +181,5 @@ def _select_tuples(choice: Shape, on_true: AnyShape, on_false: AnyShape) -> AnyS
     if not isinstance(on_true, TupleShape):
         refuse("not_array", f"expected an array or a tuple for on_true, got {on_true}")
     if choice.dims:
-        refuse("non_scalar", f"expected pred[] for pred, to select between tuples, got {choice}")
+        refuse("non_scalar", f"pred must be pred[] to select between tuples, got {choice}")
     return on_true

@@ -29,11 +29,11 @@ def topk(operand: AnyShape, *, k: int, largest: bool) -> TupleShape:
     if not shape.dims:
         refuse(
             "rank_too_small",
-            f"expected an operand of rank 1 or more, got {shape}; the last dimension is searched",
+            f"expected an operand of rank 1 or more, got {shape}; topk searches the last dimension",
         )
     element_type("operand", shape, *ORDERED)
     if k < 0:
-        refuse("negative_size", f"expected k of 0..{shape.dims[-1]} for operand {shape}, got {k}")
+        refuse("negative_size", f"expected k in 0..{shape.dims[-1]} for operand {shape}, got {k}")
     if k > shape.dims[-1]:
         refuse(
             "index_out_of_range",

@@ -110,8 +110,8 @@ def _reshaped_flags(shape: Shape, new_sizes: Dims) -> tuple[bool, ...]:
             refuse(
                 "dimension_mismatch",
                 f"new_sizes {list(new_sizes)} turns dynamic dimensions {list(before)} of operand {shape} into "
-                f"dimensions {list(after)}; a reshape can merge or split a dynamic dimension, but it cannot do both or "
-                "remove it",
+                f"dimensions {list(after)}; a reshape can merge dynamic dimensions or split one, but it cannot do "
+                "both, and it cannot remove a dynamic dimension",
             )
         found[next((dim for dim in after if new_sizes[dim] != 1), after[0])] = True
     return tuple(found)
@@ -199,7 +199,7 @@ def _joins(first: Shape, number: int, shape: Shape, dimension: int) -> None:
             refuse(
                 "dimension_mismatch",
                 f"operands[0] is {first} and operands[{number}] is {shape}: extents {left} and {right} of dimension "
-                f"{dim} differ; only extents of dimension {dimension} may differ",
+                f"{dim} differ; only the extents of dimension {dimension} may differ",
             )
 
 

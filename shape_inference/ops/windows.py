@@ -56,7 +56,9 @@ def select_and_scatter(
     if values.dims != wanted.dims:
         kind = "dimension_mismatch" if values.rank == wanted.rank else "rank_mismatch"
         refuse(
-            kind, f"expected source {wanted}, with an element for each window position on operand {shape}, got {values}"
+            kind,
+            f"expected source {wanted}, with one element for each position of the window on operand {shape}, got "
+            f"{values}",
         )
     (dtype,) = accumulators(scatter, [values], [init_value], "scatter")
     dims.same_type("operand", shape, "source", values)
@@ -94,7 +96,8 @@ def _roles(numbers: ConvolutionDimensionNumbers, lhs: Shape, rhs: Shape) -> None
     if lhs.rank < 2:
         refuse(
             "rank_too_small",
-            f"expected lhs and rhs of rank 2 or more, for their batch and feature dimensions, got {lhs} and {rhs}",
+            "lhs and rhs must have rank 2 or more: lhs has a batch and a feature dimension, and rhs has two feature "
+            f"dimensions; got {lhs} and {rhs}",
         )
     for name, given in (("lhs", numbers.lhs), ("rhs", numbers.rhs), ("output", numbers.output)):
         if len(given) != lhs.rank:

@@ -52,7 +52,7 @@ def test_differ(kept: Path) -> None:
     assert found.stdout.startswith("device 2 differs from the other 3 in parameter.2, step 2")
     assert "  device 2: [0., 0.]" in found.stdout
     assert xbuild("trace", kept, "--differ", "--apart", "parameter.1", "--apart", "parameter.2").exit_code == 0
-    assert "has no parameter of this name; it has parameter.1" in usage(
+    assert "has no parameter with this name; it has parameter.1" in usage(
         xbuild("trace", kept, "--differ", "--apart", "y")
     )
     assert usage(xbuild("trace", kept, "--apart", "y")) == "--apart has no effect without --differ"

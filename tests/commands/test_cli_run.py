@@ -58,12 +58,12 @@ def test_run_with_random_arguments_is_repeatable() -> None:
     ("options", "message"),
     [
         ((), "the program has parameters: use --inputs FILE.npz or --random SEED"),
-        (("--inputs", "in.npz", "--random", 1), "--inputs and --random exclude each other: use only one"),
+        (("--inputs", "in.npz", "--random", 1), "--inputs and --random cannot be used together: use only one"),
         (
             ("--inputs", "in.npz"),
             "argument 1 of device 0, f32[3], is missing: the file contains neither d0_arg1 nor arg1, only arg0",
         ),
-        (("--inputs", "programs.py"), "'programs.py' is not an npz file of arrays such as numpy.savez"),
+        (("--inputs", "programs.py"), "'programs.py' is not an npz file of arrays; numpy.savez"),
     ],
 )
 @pytest.mark.usefixtures("folder")

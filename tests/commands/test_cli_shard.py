@@ -145,12 +145,12 @@ def test_several_targets_stand_behind_one_option(products: list[str]) -> None:
     [
         (("b.hlo",), "b.hlo is a second target; to compare it with"),
         (("--compare",), "--compare needs at least one other target: xbuild shard A --compare B C"),
-        (("b.hlo", "--compare", "--explain", "y"), "--compare and --explain exclude each other"),
-        (("b.hlo", "--compare", "--hlo"), "--compare and --hlo exclude each other"),
-        (("--partitioned", "--explain", "y"), "--explain and --partitioned exclude each other"),
-        (("--hlo", "--json"), "--json and --hlo exclude each other"),
+        (("b.hlo", "--compare", "--explain", "y"), "--compare and --explain cannot be used together"),
+        (("b.hlo", "--compare", "--hlo"), "--compare and --hlo cannot be used together"),
+        (("--partitioned", "--explain", "y"), "--explain and --partitioned cannot be used together"),
+        (("--hlo", "--json"), "--json and --hlo cannot be used together"),
         (("--theme", "dark"), "--theme has no effect without -o FILE"),
-        (("-o", "p.svg", "--json"), "--output and --json exclude each other"),
+        (("-o", "p.svg", "--json"), "--output and --json cannot be used together"),
         (("-o", "p.png", "--explain", "y"), "tiles can be drawn as svg, html or txt, not as png"),
         (("-o", "p.doc"), "'p.doc': expected a file name that ends in one of"),
     ],
@@ -248,4 +248,4 @@ def test_top_lists_the_largest_arrays_and_the_longest_collectives() -> None:
 @pytest.mark.parametrize("other", ["--hlo", "--partitioned"])
 def test_top_is_for_tables(other: str) -> None:
     done = CliRunner().invoke(main, ["shard", BLOCK_TARGET, "--top", "1", other])
-    assert (done.exit_code, f"--top and {other} exclude each other" in done.output) == (2, True)
+    assert (done.exit_code, f"--top and {other} cannot be used together" in done.output) == (2, True)

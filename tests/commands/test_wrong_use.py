@@ -154,7 +154,8 @@ def test_a_kept_trace_takes_no_options_of_a_run(tmp_path: Path) -> None:
 def test_inputs_that_are_no_archive(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "in.npz"
     path.write_bytes(content)
-    assert wrong("run", RING, "--inputs", path) == f"'{path}' is not an npz file of arrays such as numpy.savez writes"
+    said = wrong("run", RING, "--inputs", path)
+    assert said == f"'{path}' is not an npz file of arrays; numpy.savez writes such files"
 
 
 def test_inputs_that_are_cut_off_or_objects_or_one_array(tmp_path: Path) -> None:
@@ -166,7 +167,8 @@ def test_inputs_that_are_cut_off_or_objects_or_one_array(tmp_path: Path) -> None
     single = tmp_path / "single.npy"
     np.save(single, np.zeros(16, np.float32))
     for each in (path, single):
-        assert wrong("run", RING, "--inputs", each).endswith("is not an npz file of arrays such as numpy.savez writes")
+        said = wrong("run", RING, "--inputs", each)
+        assert said.endswith("is not an npz file of arrays; numpy.savez writes such files")
     assert wrong("run", RING, "--inputs", objects).endswith("'arg0' has elements of object; expected numbers")
 
 

@@ -99,7 +99,8 @@ def test_arguments_of_another_kind_come_with_a_way_out() -> None:
     with pytest.raises(ValueError, match=r"has shape \[1, 2, 3\], .*\n  hint: pass each argument separately"):
         evaluate(doubled(), [np.ones((2, 3), np.float32)])
     with pytest.raises(
-        ValueError, match=r"inputs for 1 device, but the program has 4 .*\n  hint: inputs takes a list of arguments for"
+        ValueError,
+        match=r"got inputs for 1 device, but the program has 4 .*\n  hint: inputs takes a list of arguments for",
     ):
         execute(xb.Module("m", doubled(), num_replicas=4), [[np.ones((2, 3), np.float32)]])
     with pytest.raises(ValueError, match=r"^2 arguments for device 0, but %b has 1 parameter: "):

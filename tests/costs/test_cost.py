@@ -112,7 +112,7 @@ def test_memory_is_that_of_the_device_with_the_highest_peak() -> None:
 
 def test_what_is_no_program_or_mesh_is_refused() -> None:
     module = xb.parse_hlo(LOOP)
-    with pytest.raises(TypeError, match="neither a Computation nor a Module"):
+    with pytest.raises(TypeError, match="is not a Computation, a Module or a ModuleGroup"):
         xb.cost("text")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected a Mesh"):
         xb.cost(module, mesh={"a": 8})  # type: ignore[arg-type]

@@ -161,7 +161,11 @@ def test_a_run_that_does_not_end_is_named() -> None:
         (local(summed, f[2, 2]), {"inputs": [None, None]}, "1 input and the other has 1, but 2 layouts are given"),
         (local(summed, f[2, 2]), {"inputs": [ROWS[:2]]}, "got 2 tuples"),
         (local(summed, f[2, 2]), {"inputs": [SMALLER]}, "the mesh of its sharding has 2 devices"),
-        (local(summed, f[2, 2]), {"inputs": [shard_dims(LINE, [[], []])]}, "should hold an array of dimensions [8, 2]"),
+        (
+            local(summed, f[2, 2]),
+            {"inputs": [shard_dims(LINE, [[], []])]},
+            "should hold an array with dimensions [8, 2]",
+        ),
         (
             local(summed, f[2, 2]),
             {"inputs": [Sharding(LINE, shard_dims(LINE, [[I]]).dims, halo_sizes=(1, 1))]},

@@ -60,7 +60,7 @@ def test_a_program_that_would_hang_is_stopped(capsys: pytest.CaptureFixture[str]
 def test_a_refused_program_runs_in_mode_warn(capsys: pytest.CaptureFixture[str]) -> None:
     with guard.active("warn"):
         guard.see("jit_stuck", STUCK, DEVICES)
-    assert "jit_stuck is refused; it runs nevertheless\ndeadlock: " in capsys.readouterr().err
+    assert "jit_stuck is refused; it runs anyway\ndeadlock: " in capsys.readouterr().err
 
 
 def test_a_report_has_a_page_the_texts_and_the_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,7 @@ def test_the_environment_guards_a_script(tmp_path: Path) -> None:
     assert "jit_step is refused" in said
     status, out, said = run(tmp_path, [], ["a", "b"], XBUILD_GUARD="warn")
     assert (status, out.splitlines()[-1]) == (0, "end a b")
-    assert "jit_step is refused; it runs nevertheless" in said
+    assert "jit_step is refused; it runs anyway" in said
     status, out, said = run(tmp_path, [], ["ok"], XBUILD_GUARD="loud")
     assert (status, out.splitlines()[-1]) == (0, "end ok")
     assert "xbuild guard: not installed: guard: mode is 'loud'; expected one of stop, warn, report" in said

@@ -127,7 +127,7 @@ def test_a_page_is_one_file_that_needs_no_network(number: int) -> None:
 FAULTS = [
     ("x = 1/0\n", "attempt.py:1: ZeroDivisionError: division by zero"),
     ("x = (\n", "attempt.py:1: SyntaxError"),
-    ("x = 1\n", "has no question of lesson 8"),
+    ("x = 1\n", "contains no question from lesson 8"),
     ("raise SystemExit(0)\n", "attempt.py:1: SystemExit"),
 ]
 
@@ -141,7 +141,7 @@ def test_a_file_that_cannot_be_judged_is_told(text: str, words: str) -> None:
 USES = [
     (["learn", "99"], "lesson 99 does not exist: choose from 1 to 24"),
     (["learn", "--page"], "--page needs a number"),
-    (["learn", "8", "--page", "--notebook"], "exclude each other"),
+    (["learn", "8", "--page", "--notebook"], "cannot be used together"),
     (["learn", "8", "--copy", "."], "omit the number"),
     (["learn", "8", "-o", "x"], "no effect without --notebook or --page"),
     (["puzzle", "99"], "puzzle 99 does not exist: choose from 1 to 20"),

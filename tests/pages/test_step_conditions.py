@@ -121,7 +121,7 @@ def test_what_cannot_be_decided_is_told() -> None:
     assert "for 1 value in between" in told
     told = said(large_trace(bytes=0), "until any(isnan(v))")
     assert "undecided for" in told
-    assert "'sum(v)' is undecided: the value is not fully recorded" in said(
+    assert "'sum(v)' is undecided: the trace holds only a summary of the value" in said(
         large_trace(), "to end", "print logged sum(v)"
     )
     assert "logged any(isnan(v)) = True" in said(large_trace(), "to end", "print logged any(isnan(v))")

@@ -70,7 +70,8 @@ def test_going_somewhere(traces: dict[str, Trace], name: str, script: str, last:
         ("p nothing", "! the run never reached 'nothing'"),
         (
             "p v[7]",
-            "! 'v[7]' does not apply to a value of dimensions [2, 3]: index 7 is out of bounds for axis 0 with size 2",
+            "! 'v[7]' does not apply to a value with dimensions [2, 3]: index 7 is out of bounds for axis 0 with size "
+            "2",
         ),
         ("diff 0", "! expected two devices, such as `0 1`"),
         ("diff add.11 0 1", "! device 0 has not reached add.11 by this step"),

@@ -89,7 +89,7 @@ def test_one_module_on_several_devices_has_one_name() -> None:
         ({"x": None}, "data for 'x': expected a number or text, got None"),
         ({"x": True}, "data for 'x': expected a number or text, got True"),
         ({"x": [1]}, r"data for 'x': expected a number or text, got \[1\]"),
-        ({"x": 1, "loop/x": 2}, "data for 'x' are given twice; give each instruction one number or text"),
+        ({"x": 1, "loop/x": 2}, "data for 'x' are given twice; give each instruction one number or one text"),
         ({3: 1}, "data for 3: the program has no such instruction"),
         ({programs.loop().entry.root: 1}, r"data for 'conditional\.30': the program has no such instruction"),
     ],

@@ -241,7 +241,7 @@ def test_approximate_top_k_is_a_sort() -> None:
     ("old", "new", "reason"),
     [
         ("reduction_dim = 1 : i64, ", "", "reduction_dim is missing"),
-        ("[@greater]", "[]", "expected one comparator"),
+        ("[@greater]", "[]", "ApproxTopK needs one comparator"),
         ("reduction_dim = 1", "reduction_dim = 7", "dimension"),
     ],
 )

@@ -49,7 +49,7 @@ REFUSED = [
     ("dense<1.5> : tensor<i8>", "1.5 is not an element of s8"),
     ("dense<1> : tensor<f32>", "write a float with a decimal point, such as 1.0"),
     ("dense<0x1FFFFFFFF> : tensor<f32>", "has more bits than f32"),
-    ('dense<"0x0000"> : tensor<2xf32>', "2 bytes are not a whole number of elements of f32"),
+    ('dense<"0x0000"> : tensor<2xf32>', "2 bytes do not hold a whole number of f32 elements"),
     ('dense<"0x05"> : tensor<3xi1>', "a splat in newer MLIR, one bit per element in older"),
     ('dense<"0x0101"> : tensor<3xi1>', "pred[3] takes 3 bytes, or 1 with a bit per element, but the literal has 2"),
     ('dense<"text"> : tensor<2xf32>', 'expected bytes such as "0x3F80"'),

@@ -200,7 +200,8 @@ def test_the_number_may_be_open_but_not_empty() -> None:
     xb.testing.assert_collectives(text, all_reduce=xb.testing.at_least(2))
     with pytest.raises(ContractError, match="expected at least 3 all-reduce instructions, got 2"):
         xb.testing.assert_collectives(text, all_reduce=xb.testing.at_least(3))
-    with pytest.raises(TypeError, match=r"the numbers of all-reduce instructions must not be empty, got range\(3, 3\)"):
+    empty = r"the range for the number of all-reduce instructions must not be empty, got range\(3, 3\)"
+    with pytest.raises(TypeError, match=empty):
         xb.testing.assert_collectives(text, all_reduce=range(3, 3))
 
 

@@ -128,9 +128,9 @@ def test_an_argument_of_several_arrays_is_donated_only_with_all_of_them() -> Non
 
 
 def test_an_argument_that_the_program_lacks_is_reported() -> None:
-    with pytest.raises(ContractError, match="no parameter is 'batch'; the parameters of the program are state"):
+    with pytest.raises(ContractError, match="the program has no parameter 'batch'; its parameters are state"):
         xb.testing.assert_donated(STEP % "", arguments="batch")
-    with pytest.raises(ContractError, match="no parameter is 7"):
+    with pytest.raises(ContractError, match="the program has no parameter 7"):
         xb.testing.assert_donated(STEP % "", arguments=7)
     with pytest.raises(TypeError, match="expected a program with a header, got Computation"):
         xb.testing.assert_donated(xb.computation(xb.f32[2])(lambda x: x), arguments=0)

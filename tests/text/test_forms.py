@@ -77,6 +77,7 @@ ENTRY e {
 }"""
     read(text)
     with pytest.raises(
-        xb.HloParseError, match=r"the 2 members of group 0 of .* do not divide dimension 0 of input_offsets, which is 3"
+        xb.HloParseError,
+        match=r"group 0 of .* has 2 members, and 2 does not divide 3, the extent of dimension 0 of input_offsets",
     ):
         read(text.replace("s32[4]", "s32[3]"))

@@ -61,9 +61,8 @@ def test_floats_of_one_instruction_have_one_precision(spelling: str) -> None:
         "ENTRY e {\n  x = f32[2] parameter(0)\n  h = bf16[2] parameter(1)\n  y = bf16[] parameter(2)\n"
         f"  n = s32[] parameter(3)\n  ROOT r = {MIXED[spelling]}\n}}\n"
     )
-    assert f"{spelling}: the operands have the element types bf16 and f32, but HLO text needs one precision" in str(
-        fault(text)
-    )
+    refused = "the operands have the element types bf16 and f32, but HLO text requires a single floating-point type"
+    assert f"{spelling}: {refused}" in str(fault(text))
 
 
 def _padded(x: xb.Value, h: xb.Value) -> xb.Value:

@@ -81,7 +81,7 @@ def test_what_is_no_machine_or_program_is_refused() -> None:
         xb.timeline(module, "abacus")
     with pytest.raises(TypeError, match="expected the name of a machine"):
         xb.timeline(module, 5)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="neither a Computation nor a Module"):
+    with pytest.raises(TypeError, match="is not a Computation, a Module or a ModuleGroup"):
         xb.timeline("text", "v5e")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected a Link"):
         xb.Machine(flops=1, memory_bandwidth=1, links={"a": 5})  # type: ignore[dict-item]

@@ -68,7 +68,7 @@ def _check_options(actions: dict[str, object], number: int | None, output: str, 
     """Raise a usage error for options that exclude each other; `output` is the option that names the `file`."""
     options = [option for option, value in actions.items() if value]
     if len(options) > 1:
-        raise click.UsageError(f"{options[0]} and {options[1]} exclude each other: use only one")
+        raise click.UsageError(f"{options[0]} and {options[1]} cannot be used together: use only one")
     if "--copy" in options and number is not None:
         raise click.UsageError("--copy copies all lessons or puzzles: omit the number")
     if number is None and options and "--copy" not in options:

@@ -66,7 +66,7 @@ def _store_format(context: click.Context, form: str) -> None:
     other = context.meta.setdefault(FORMAT, form)
     if other != form:
         other = form if other == "json" else other
-        raise click.UsageError(f"--json and --format {other} exclude each other: use only one")
+        raise click.UsageError(f"--json and --format {other} cannot be used together: use only one")
 
 
 # ----------------------------------------------------------------------------

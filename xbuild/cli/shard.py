@@ -361,7 +361,7 @@ def say_comparison(targets: list[str], strategy: Any, machine: str) -> None:
 def refuse_both(*exclusive: str) -> None:
     """Raise a usage error if two options are used that each choose what is printed."""
     if len(options := options_used(*exclusive)) > 1:
-        raise click.UsageError(f"{options[0]} and {options[1]} exclude each other: use only one")
+        raise click.UsageError(f"{options[0]} and {options[1]} cannot be used together: use only one")
 
 
 def sharding_lines(propagated: Propagated, all: bool, top: int | None = None) -> Iterator[Line]:

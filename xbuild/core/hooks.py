@@ -28,7 +28,7 @@ class Hook(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.function is None:
-            raise RuntimeError(f"no function that {self.purpose} has been supplied")
+            raise RuntimeError(f"the hook that {self.purpose} has no function")
         return self.function(*args, **kwargs)
 
 

@@ -73,7 +73,11 @@ class Operators:
     def __pow__(self, other: Any, modulus: Any = None) -> Value:
         if modulus is not None:
             raise refusal(
-                "pow", self, "invalid_operand", "xb has no power with a modulus", "use xb.remainder(x ** y, m)"
+                "pow",
+                self,
+                "invalid_operand",
+                "xb does not support powers with a modulus",
+                "use xb.remainder(x ** y, m)",
             )
         return forms.power(self, other)
 

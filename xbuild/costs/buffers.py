@@ -420,7 +420,7 @@ def _refuse_foreign_operands(order: tuple[Instruction, ...]) -> None:
                 refuse(
                     "foreign_value",
                     f"memory: operand %{operand.name} of %{instruction.name} is not an instruction of its computation",
-                    "xb.check(program) lists all such faults",
+                    "xb.check(program) lists all errors of this kind",
                 )
 
 

@@ -473,7 +473,7 @@ def groups_of_sum(ids: Sequence[int] | None, groups: Groups | None, num_replicas
     if ids is not None and groups is not None:
         refuse(
             "invalid_attribute",
-            "replica_group_ids and replica_groups define the same groups; pass only one of them",
+            "replica_group_ids and replica_groups both define the groups; pass only one of them",
         )
     read = _ids_of(ids or ())
     found: ReplicaGroups = tuple(check_replica_group_ids(read, num_replicas)) if read else groups_of(groups)

@@ -40,7 +40,7 @@ def custom_vjp(target: str) -> Callable[[Rule], Rule]:
     Source: JAX, jax.custom_vjp.
     """
     if not isinstance(target, str):
-        raise TypeError(f"custom_vjp: the target is {target!r}; expected a string, the target of the custom call")
+        raise TypeError(f"custom_vjp: expected the target of a custom call as a string, got {target!r}")
 
     def register(rule: Rule) -> Rule:
         _RULES[target] = rule

@@ -370,7 +370,7 @@ class ModuleDrafts:
             names = ", ".join(draft.computation.name for draft, _ in found)
             message = f"{name!r} names instructions of {names}"
             raise refusal(
-                "duplicate_name", message, "pass the instruction itself, which you find in module.computations"
+                "duplicate_name", message, "pass the instruction itself, not its name: take it from module.computations"
             )
         raise refusal("undefined_name", f"module {self.module.name} has no instruction {name!r}", *self._close(name))
 

@@ -107,7 +107,7 @@ def _zip(raw: IO[bytes], path: str) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(raw)
     except Exception:  # zipfile raises exceptions of any type on malformed bytes
-        raise ArchiveError(f"{path!r} is not an npz file of arrays such as numpy.savez writes") from None
+        raise ArchiveError(f"{path!r} is not an npz file of arrays; numpy.savez writes such files") from None
 
 
 def _members(file: zipfile.ZipFile, path: str) -> Iterator[tuple[str, Member]]:
@@ -133,7 +133,7 @@ def _guarded(path: str, name: str, reads: Callable[[], Any]) -> Any:
         raise ArchiveError(f"{path!r}: {name[:60]!r} does not fit in the available memory") from None
     except Exception:
         raise ArchiveError(
-            f"{path!r}: {name[:60]!r} is damaged, or is not an array such as numpy.savez writes"
+            f"{path!r}: {name[:60]!r} is damaged, or is not an array in the format of numpy.savez"
         ) from None
 
 
@@ -215,7 +215,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
     except OSError as error:
         raise ArchiveError(f"{os.fspath(path)!r} cannot be read: {error.strerror or error}") from None
     except _UNREADABLE:
-        raise ArchiveError(f"{os.fspath(path)!r} is not an npz file of arrays such as numpy.savez writes") from None
+        raise ArchiveError(f"{os.fspath(path)!r} is not an npz file of arrays; numpy.savez writes such files") from None
 
 
 def random_arguments(seed: int, parameters: Sequence[Sequence[AnyShape]], most: int | None = None) -> list[list[Any]]:

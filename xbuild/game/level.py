@@ -149,7 +149,7 @@ class States:
             refuse(
                 "too_many_states",
                 f"the program has more than {MOST_STATES} states, which is too many for a page",
-                "use use a program with fewer ops",
+                "use a program with fewer ops",
             )
         self.states.append(state)
         self.moves.append({})
@@ -319,7 +319,7 @@ def level_of(
 def _scenario_numbers(scenarios: Scenarios) -> Sequence[int]:
     if len(scenarios.enumerated) > _MOST_CASES:
         count = len(scenarios.enumerated)
-        refuse("too_many_states", f"the data can decide in {count} ways, but a page holds at most {_MOST_CASES}")
+        refuse("too_many_states", f"the data can lead to {count} cases, but a page holds at most {_MOST_CASES}")
     return range(len(scenarios.enumerated))
 
 

@@ -129,7 +129,7 @@ class Guard:
             say(str(found))
 
     def _tell(self, program: GuardedProgram) -> None:
-        ending = "it was stopped before it ran" if self.mode == "stop" else "it runs nevertheless"
+        ending = "it was stopped before it ran" if self.mode == "stop" else "it runs anyway"
         say(f"{program.name} is refused; {ending}\n{program.verdict}")
 
     def finish(self) -> None:

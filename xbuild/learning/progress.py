@@ -119,7 +119,7 @@ def _hold_lock(path: Path) -> Iterator[None]:
         end = time.monotonic() + PATIENCE
         while locked(file.fileno()) == "taken":
             if time.monotonic() > end:
-                raise OSError(errno.EAGAIN, "another command holds the lock of this file")
+                raise OSError(errno.EAGAIN, "another command holds the lock on this file")
             time.sleep(0.01)
         yield
 

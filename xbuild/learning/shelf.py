@@ -112,7 +112,7 @@ def grade(number: int, path: Path) -> list[Question]:
     questions = questions_in(shipped.path)
     if not any(question.words in guesses for question in questions):
         raise LessonError(
-            f"{path} has no question of lesson {number}; to get the lessons to fill in, run xbuild learn --copy ."
+            f"{path} contains no question from lesson {number}; to get files to fill in, run xbuild learn --copy ."
         )
     for question in questions:
         question.guess = guesses.get(question.words, question.guess)

@@ -136,11 +136,11 @@ def _check_name(document: Document, kind: str, name: str) -> None:
     if document.is_mlir:
         pattern = _SYMBOL_NAME if kind == "computation" else _VALUE_NAME
         if pattern.fullmatch(name) is None:
-            raise RenameError(f"{name!r} is not a name of MLIR: use letters, digits, `_`, `$` and `.`")
+            raise RenameError(f"{name!r} is not a valid MLIR name: use letters, digits, `_`, `$` and `.`")
     elif not is_identifier(name):
         raise RenameError(
-            f"{name!r} is not a name of HLO text: use letters, digits, `_`, `.` and `-`, no leading digit, no word of "
-            f"HLO; {nearest(name)!r} would do"
+            f"{name!r} is not a valid name in HLO text: use letters, digits, `_`, `.` and `-`, but no leading digit "
+            f"and no HLO keyword; for example, {nearest(name)!r} is valid"
         )
 
 

@@ -139,7 +139,9 @@ def by_instruction(program: Computation | Module | ModuleGroup, data: Mapping[An
         if instruction not in everything:
             raise ViewError(f"data for {instruction.name!r}: the program has no such instruction")
         if instruction in marks:
-            raise ViewError(f"data for {instruction.name!r} are given twice; give each instruction one number or text")
+            raise ViewError(
+                f"data for {instruction.name!r} are given twice; give each instruction one number or one text"
+            )
         marks[instruction] = BoxData((_checked(instruction.name, value),))
     return marks
 

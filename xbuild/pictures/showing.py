@@ -49,7 +49,9 @@ def picture_of(
         return tile_picture(subject)
     if isinstance(subject, Partitioned):
         if data is not None:
-            raise ViewError("data needs the boxes of one program; for the boxes of a device, pass PARTITIONED.module")
+            raise ViewError(
+                "data needs a picture of one program; for the program of each device, pass PARTITIONED.module"
+            )
         with no_collection(), during("drawing the picture"):
             return view.apply(partition_picture(subject))
     subject = module_in(subject)

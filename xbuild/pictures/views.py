@@ -343,7 +343,7 @@ def _select_paths(picture: Picture, start: Box, end: Box) -> Picture:
     for a, b in ((start, end), (end, start)):
         if found := on_paths(picture, a.id, b.id):
             return select_boxes(picture, found, f"on the paths from {a.name} to {b.name}")
-    raise ViewError(f"no path leads from {start.name} to {end.name}, or back")
+    raise ViewError(f"no path leads from {start.name} to {end.name}, or from {end.name} to {start.name}")
 
 
 def _fold_by_name(picture: Picture, name: str) -> Picture:

@@ -329,7 +329,7 @@ def read_axis(scanner: Scanner, mesh: Mesh) -> Axis:
         scanner.fail("syntax", f"{mesh} has no axis {name!r}; its axes are {', '.join(mesh.axes)}", place=place)
     axis = axis_on(mesh, part)
     if axis.pre_size < 1 or axis.size < 1 or mesh.size(name) % axis.end:
-        scanner.fail("syntax", f"{axis.end} parts do not divide axis {name!r} of size {mesh.size(name)}", place=place)
+        scanner.fail("syntax", f"axis {name!r} of size {mesh.size(name)} has no {axis.end} equal parts", place=place)
     return axis
 
 

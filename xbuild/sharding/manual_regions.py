@@ -167,8 +167,8 @@ def refuse_partitioned(module: Module, instruction: Instruction, caller: str) ->
     name = instruction.opcode.replace("_", "-")
     refuse(
         "invalid_operand",
-        f"{caller}: {name} %{instruction.name} communicates between devices, so {module.name} is already partitioned: "
-        "its arrays are shards; expected a global program",
+        f"{caller}: {name} %{instruction.name} communicates between devices, so {module.name} is already partitioned "
+        "and its arrays are shards; expected a global program",
         "check, cost and run accept a partitioned program; xb.from_jax(..., partition=False) returns a global program",
         "if the program is global, state the sharding of the collective's result",
     )

@@ -221,7 +221,7 @@ class _Literal:
         if dtype.kind == "pred":
             return self._flags(raw)
         if len(raw) % dtype.dtype.itemsize:
-            self.fail("invalid_literal", f"{len(raw)} bytes are not a whole number of elements of {dtype}")
+            self.fail("invalid_literal", f"{len(raw)} bytes do not hold a whole number of {dtype} elements")
         values = read_bytes(raw, dtype)
         return self._splat_or_reshape(values, len(raw) // dtype.dtype.itemsize)
 

@@ -258,10 +258,10 @@ def expression(text: str) -> Callable[[Any], Any]:
             with np.errstate(all="ignore"):
                 return _evaluate(tree.body, array_summary(value) if isinstance(value, Summary) else _read_only(value))
         except Undecided:
-            raise _Undecided(f"{text!r} is undecided: the value is not fully recorded, only {value}") from None
+            raise _Undecided(f"{text!r} is undecided: the trace holds only a summary of the value, {value}") from None
         except (TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError, RecursionError) as error:
             dims = list(value.dims if isinstance(value, Summary) else value.shape)
-            raise ConditionError(f"{text!r} does not apply to a value of dimensions {dims}: {error}") from None
+            raise ConditionError(f"{text!r} does not apply to a value with dimensions {dims}: {error}") from None
 
     return found
 

@@ -44,7 +44,7 @@ def check_counts(replicas: int | None, partitions: int | None) -> None:
             raise ValueError(f"{name} must be at least 1, got {count}")
     if (replicas or 1) * (partitions or 1) > MOST_DEVICES:
         raise ValueError(
-            f"replicas={replicas} and partitions={partitions} exceed the limit of {MOST_DEVICES:,} devices"
+            f"replicas={replicas} and partitions={partitions} result in more devices than the limit of {MOST_DEVICES:,}"
         )
 
 

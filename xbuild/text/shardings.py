@@ -212,5 +212,5 @@ def _check(scanner: Scanner, found: StatedSharding, place: int) -> None:
         scanner.fail("syntax", f"a {found.kind} sharding cannot name a device", place=place)
     if found.tiles is not None and not found.kind and is_listed and devices == 1:
         scanner.fail(
-            "syntax", "write a sharding of one device as {maximal device=0} or {devices=[1]<=[1]}", place=place
+            "syntax", "write a sharding for one device as {maximal device=0} or {devices=[1]<=[1]}", place=place
         )

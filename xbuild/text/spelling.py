@@ -202,7 +202,7 @@ def check_precision(schema: Schema, shapes: tuple[AnyShape, ...]) -> None:
         names = join_words(sorted(floats))
         raise XbuildError(
             "element_type_mismatch",
-            f"the operands have the element types {names}, but HLO text needs one precision",
+            f"the operands have the element types {names}, but HLO text requires a single floating-point type",
             ["convert one operand"],
         )
 

@@ -102,7 +102,7 @@ class NodeWriter:
         number = len(self.found)
         if number > MOST_NODES:
             refuse("limit_trips", f"timeline: a device performs more than {MOST_NODES:,} actions",
-                   "this format writes out every trip of a loop: reduce the trips, or use --trace FILE")  # fmt: skip
+                   "this format writes out every trip of a loop: use fewer trips, or --trace FILE")  # fmt: skip
         self.found.append(TimelineNode(number, kind, name, (*sorted(self._front),), **facts))  # type: ignore[arg-type]
         return number
 
@@ -177,8 +177,8 @@ def all_nodes(timeline: Timeline) -> Iterable[tuple[int, list[TimelineNode]]]:
         if count > MOST_NODES:
             refuse(
                 "limit_trips",
-                f"timeline: all devices perform more than {MOST_NODES:,} actions",
-                "this format writes out every trip of a loop: reduce the devices or trips, or use --trace FILE",
+                f"timeline: the devices together perform more than {MOST_NODES:,} actions",
+                "this format writes out every trip of a loop: use fewer devices or trips, or --trace FILE",
             )
         yield device, nodes
 
@@ -341,7 +341,7 @@ def goal_lines(timeline: Timeline) -> Iterator[str]:
                 refuse(
                     "limit_trips",
                     f"timeline: the GOAL schedule would have more than {MOST_LINES:,} lines",
-                    "a ring of n devices has 2(n-1) messages; reduce the devices or trips, or use --chakra",
+                    "a ring of n devices has 2(n-1) messages; use fewer devices or trips, or --chakra",
                 )
             yield line
         yield "}"

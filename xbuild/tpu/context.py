@@ -133,7 +133,7 @@ def device(name: str) -> AbstractContextManager[None]:
     number = name.lstrip("/").removeprefix(_CORE) if isinstance(name, str) else ""
     if not number.isdecimal():
         refuse(
-            "invalid_attribute", f"device {name!r} is not a core of this replica", "xb.tpu.core(0) names the first core"
+            "invalid_attribute", f"device {name!r} is not a core of this replica", "xb.tpu.core(0) is the first core"
         )
     cores = current_tracing.num_partitions if (current_tracing := _current.get()) else 1
     if int(number) >= cores:

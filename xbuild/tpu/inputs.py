@@ -158,7 +158,7 @@ def _find_padding(number: int, column: Sequence[Any], maximum: Maximum | None, s
             "rank_mismatch",
             f"the maximum shape {list(maximum)} of input {number} has {len(maximum)} extents, but the input has "
             f"{ranks[0]} dimensions",
-            f"{[None] * ranks[0]} sets no maximum for any extent",
+            f"{[None] * ranks[0]} sets no maximum",
         )
     real = [as_array(leaf).shape for leaf in column]
     return {
@@ -173,8 +173,8 @@ def _padded_size(number: int, dim: int, sizes: Sequence[int], maximum: int | Non
     if maximum is not None and maximum < largest:
         refuse(
             "maximum_too_small",
-            f"the maximum shape of input {number} has {maximum} for dimension {dim}, but replica "
-            f"{sizes.index(largest)} has {largest} elements",
+            f"the maximum shape of input {number} has extent {maximum} in dimension {dim}, but the input of replica "
+            f"{sizes.index(largest)} has extent {largest}",
             f"set the maximum to {largest} or more, or pass None to let the policy choose",
         )
     size = max(largest if maximum is None else maximum, SMALLEST)
@@ -409,7 +409,7 @@ def _check_one_shape(shapes: Sequence[Sequence[Shape]]) -> None:
         refuse(
             "shape_mismatch",
             f"input {number} is {a} on replica 0, but {b} on replica {replica}: {_describe_difference(a, b)}",
-            "pass maximum_shapes=... to pad the inputs to equal extents; their true sizes are passed along",
+            "pass maximum_shapes=... to pad the inputs to equal extents; the program also receives their true extents",
         )
 
 

@@ -145,8 +145,8 @@ def _flatten_results(label: str, results: Any, result_shapes: Any) -> list[Any]:
         return [results]
     if structures.read_form(results) != structures.read_form(result_shapes):
         raise _mismatch(
-            f"the host function {label!r} returned {len(arrays)} arrays in {type(results).__name__}, but result_shapes "
-            f"has {len(shapes)} in {type(result_shapes).__name__}"
+            f"the host function {label!r} returned arrays in a {type(results).__name__} ({len(arrays)} in total), but "
+            f"result_shapes is a {type(result_shapes).__name__} ({len(shapes)} shapes in total)"
         )
     return arrays
 

@@ -56,7 +56,8 @@ def _read_literal(value: Value, what: str) -> Any:
     if instruction.opcode != "constant":
         refuse(
             "not_concrete",
-            f"{what} must be a compile-time constant, but %{value.name} is {instruction.opcode}, which a run computes",
+            f"{what} must be a compile-time constant, but %{value.name} is the result of "
+            f"{instruction.opcode}, which is known only in a run",
             "pass a Python list",
         )
     return instruction.attributes.literal

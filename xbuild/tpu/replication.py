@@ -318,7 +318,10 @@ class TpuProgram(Showable):
         if not checked.has_data:
             refuse("argument_mismatch", f"{self!r} was built from shapes: pass the arrays to run(inputs)")
         if checked.num_replicas != self.num_replicas:
-            refuse("argument_mismatch", f"{self!r} got inputs for {checked.num_replicas} replicas")
+            refuse(
+                "argument_mismatch",
+                f"{self!r} got inputs for {checked.num_replicas} replicas; expected inputs for {self.num_replicas}",
+            )
         return self._with_state(checked.rows)
 
     def _with_state(self, rows: Sequence[list[Any]]) -> list[list[Any]]:

@@ -48,7 +48,7 @@ def _shard(
         refuse(
             "non_positive",
             f"num_shards must be a positive integer. Received {num_shards}",
-            "pass num_shards=1 to run the computation on the entire inputs",
+            "pass num_shards=1 to run the computation on the unsplit inputs",
         )
     _check_list(inputs)
     count = 0 if inputs is None else len(inputs)
@@ -159,10 +159,10 @@ def _split_input(number: int, given: Any, axis: int, num_shards: int) -> Sequenc
     if not -shape.rank <= axis < shape.rank:
         refuse(
             "dimension_out_of_range",
-            f"input {number} is {shape}, which has no axis {axis} (its entry of input_shard_axes) to split along",
+            f"input {number} is {shape}, which has no axis {axis} (its entry in input_shard_axes) to split along",
             f"its axes are 0..{shape.rank - 1}"
             if shape.rank
-            else "let the function close over arrays that should not be split; every shard then has the entire arrays",
+            else "let the function close over arrays that should not be split; every shard then has each array in full",
         )
     size = shape.dims[axis]
     if size % num_shards:
@@ -202,7 +202,7 @@ def _join_output(number: int, parts: Sequence[Any], axis: int, from_all: bool) -
     if not -first.ndim <= axis < first.ndim:
         refuse(
             "dimension_out_of_range",
-            f"output {number} has shape {list(first.shape)} on each shard, which has no axis {axis} (its entry of "
+            f"output {number} has shape {list(first.shape)} on each shard, which has no axis {axis} (its entry in "
             "output_shard_axes)",
             f"its axes are 0..{first.ndim - 1}",
         )

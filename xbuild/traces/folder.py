@@ -190,7 +190,7 @@ def apart_from(path: Path, files: Sequence[Any]) -> None:
         same = told is not None and (told.st_dev, told.st_ino) in inside
         if same or path.resolve() in (place, *place.parents):
             raise TraceError(
-                f"{os.fspath(file)!r} is in {os.fspath(path)!r}: a trace needs its own folder; nothing was removed"
+                f"{os.fspath(file)!r} is in {os.fspath(path)!r}, but a trace needs its own folder; nothing was removed"
             )
 
 

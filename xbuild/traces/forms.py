@@ -22,7 +22,7 @@ Form: TypeAlias = Callable[[Any, str], None]
 def loads(letters: bytes, name: str) -> Any:
     """The value of a JSON text; raises FormError if the text is too large, has NaN or infinity, or repeats a key."""
     if sum(map(letters.count, (b",", b"[", b"{"))) > NODES:
-        raise FormError(f"{name} has more than {NODES:,} parts, which is the limit")
+        raise FormError(f"{name} has more parts than the limit of {NODES:,}")
     try:
         return json.loads(letters.decode(), object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
     except FormError as error:
@@ -39,7 +39,7 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(text: str) -> Any:
-    raise FormError(f"has {text}, which is not valid JSON")
+    raise FormError(f"contains {text}, which is not valid JSON")
 
 
 def refuse(where: str, value: Any, expected: str) -> FormError:

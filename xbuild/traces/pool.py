@@ -325,7 +325,7 @@ def packed(columns: Mapping[str, Array], where: str) -> Packed:
     listed(_kind_of_column)(kinds, f"{where}: kinds")
     found = Packed(kinds, columns["kind"], columns["at"], columns["letters"])
     if len(found.kind) != len(found.at):
-        raise FormError(f"{where}: kind has {len(found.kind)} values, but at has {len(found.at)}")
+        raise FormError(f"{where}: column kind has {len(found.kind)} values, but column at has {len(found.at)}")
     within(found.kind, 0, len(kinds), f"{where}: kind")
     _check_places(found, where)
     for which, kind in enumerate(kinds):
@@ -366,7 +366,7 @@ def _check_places(found: Packed, where: str) -> None:
     total = len(found.letters)
     sizes = np.array([min(_size(kind), total + 1) for kind in found.kinds], np.float64)[found.kind]
     if sizes.sum() != total:
-        raise FormError(f"{where}: the kinds need at least {sizes.sum():,.0f} bytes, but letters has {total:,}")
+        raise FormError(f"{where}: the kinds need at least {sizes.sum():,.0f} bytes, but column letters has {total:,}")
     begins = np.cumsum(sizes.astype(np.int64)) - sizes.astype(np.int64)
     wrong = np.flatnonzero(begins != found.at)
     if wrong.size:
@@ -400,7 +400,8 @@ def _check_parts(refs: Array, owners: Array, where: str) -> None:
     wrong = np.argwhere((refs < -1) | (refs >= owners[:, None]))
     if wrong.size:
         row, column = wrong[0].tolist()
-        raise FormError(f"{where}: part {column} of tuple {owners[row]} is value {refs[row, column]}")
+        part = f"part {column} of tuple {owners[row]}"
+        raise FormError(f"{where}: {part} is value {refs[row, column]}; expected -1..{owners[row] - 1}")
 
 
 def _check_figures(figures: Array, kind: Mapping[str, Any], where: str) -> None:

@@ -271,7 +271,8 @@ def meetings_of(columns: Mapping[str, Array], modules: Sequence[Module], device:
     for name, column, width in (("members", members, 4), ("met", met, 5)):
         within(rows[:, width], 0, len(column) + 1, "time.npz: meetings")
         if rows[:, width].sum() != len(column):
-            raise FormError(f"time.npz: meetings name {rows[:, width].sum():,} {name}, but {len(column):,} are stored")
+            counted = f"{rows[:, width].sum():,}"
+            raise FormError(f"time.npz: meetings counts {counted} entries of {name}, but {name} has {len(column):,}")
         ends[name] = np.cumsum(rows[:, width]).tolist()
     found, first, begun = [], 0, 0
     for row, end, done in zip(rows.tolist(), ends["members"], ends["met"], strict=True):
@@ -298,7 +299,7 @@ def _check_meeting(meeting: TracedMeeting, time: Array, device: Array, instructi
     for each in instructions:
         other = _met_in(each)
         if collective is None or other is None or base_of(other) != base_of(collective):
-            raise FormError(f"time.npz: {each.name} does not return a result of {meeting.instruction.name}")
+            raise FormError(f"time.npz: {each.name} does not return the result of {meeting.instruction.name}")
 
 
 def _met_in(instruction: Instruction) -> Instruction | None:

@@ -570,7 +570,9 @@ def collective(site: TypedSite) -> Judgement:
     Source: JAX, jax._src.lax.parallel (psum_invariant, all_gather_invariant, reduced collectives).
     """
     if is_in_place(site.instruction):
-        site.refuse("state_mismatch", "xbuild cannot type an in-place collective-permute (slice_sizes) on a mesh")
+        site.refuse(
+            "state_mismatch", "xbuild cannot infer the type of an in-place collective-permute (slice_sizes) on a mesh"
+        )
     mark = named_collective_of(site)
     wanted: list[Variance] = []
     results: list[Variance] = []
@@ -608,11 +610,12 @@ def _cast_from(site: TypedSite, number: int, state: str, mark: NamedCollective) 
 def _refuse_state(site: TypedSite, number: int, state: str, mark: NamedCollective) -> NoReturn:
     rule = COLLECTIVE_RULES[mark.op]
     wanted = " or ".join(rule.takes)
+    noun = "this axis" if len(mark.axes) == 1 else "these axes"
     kind = "nonlinear_on_unreduced" if state == "unreduced" and not rule.is_linear else "state_mismatch"
     hints = {"invarying": "xb.mesh.pvary makes it varying", "unreduced": "xb.mesh.psum sums the operand first"}
     site.refuse(
         kind,
-        f"{mark.op} over {_name_axes(mark.axes)} expects an operand that is {wanted} there, got {state}: "
+        f"{mark.op} over {_name_axes(mark.axes)} expects an operand that is {wanted} along {noun}, got {state}: "
         f"{site.describe(number)}",
         hints.get(state, "xb.mesh.pcast(..., to='varying') makes it varying"),
     )
@@ -627,7 +630,7 @@ def state_of(site: TypedSite, number: int, leaf: Variance, mark: NamedCollective
         found = ", ".join(f"{axis} {state}" for axis, state in states.items())
         site.refuse(
             "mixed_axis_state",
-            f"{mark.op} over {_name_axes(mark.axes)} expects the same state on all its axes, got "
+            f"{mark.op} over {_name_axes(mark.axes)} expects the same state along all its axes, got "
             f"{site.describe(number)}: {found}",
             "name fewer axes, or cast the operand first: xb.mesh.pvary",
         )
@@ -844,18 +847,18 @@ def _join_types(
         if states == {"unreduced", "invarying"} and first.state(axis) == "invarying" and is_zero_before:
             state = "unreduced"
         elif "unreduced" in states and len(states) > 1:
-            _refuse_sum(site, kind, what, axis, states)
+            _refuse_sum(site, kind, what, axis, {first.state(axis), second.state(axis)} - {"unreduced"})
         else:
             state = next(each for each in ("varying", "unreduced", "reduced", "invarying") if each in states)
         found = found.moved((axis,), state)
     return found
 
 
-def _refuse_sum(site: TypedSite, kind: str, what: str, axis: str, states: set[str]) -> NoReturn:
-    others = join_words(sorted(states - {"unreduced"}))
+def _refuse_sum(site: TypedSite, kind: str, what: str, axis: str, others: set[str]) -> NoReturn:
+    other = f"{min(others)} on another" if others else "the decision varies along that axis"
     site.refuse(
         kind,
-        f"{what} is unreduced along axis {axis} in one place, but {others} in another or because of the decision",
+        f"{what} is unreduced along axis {axis}{' on one path' if others else ''}, but {other}",
         f"xb.mesh.psum(..., {axis!r}) sums the value first",
     )
 

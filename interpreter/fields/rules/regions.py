@@ -41,7 +41,7 @@ class FieldRegion(AppliedComputation):
     def lifted(self) -> Callable[..., Any]:
         """The computation as a function of arrays of one shape."""
         if not is_elementwise(self.computation):
-            raise Undecidable("computations on elements that contain ops that are not elementwise")
+            raise Undecidable("regions with ops that are not elementwise")
         return lambda *operands: applied(self.computation, operands)
 
     @cached_property

@@ -66,9 +66,9 @@ def test_each_command_treats_what_each_device_runs(uneven: str, tmp_path: Path) 
 def test_a_program_that_is_not_partitioned_says_how(uneven: str) -> None:
     done = xbuild("run", uneven, "--random", 0)
     assert "it is run as one global program" in done.stderr
-    assert done.stderr.strip().endswith("; --partition partitions it first")
-    assert "--partition partitions it first" in xbuild("check", uneven).stderr
-    assert "--partition partitions it first" in xbuild("cost", uneven).stderr
+    assert done.stderr.strip().endswith("; --partition partitions the program first")
+    assert "--partition partitions the program first" in xbuild("check", uneven).stderr
+    assert "--partition partitions the program first" in xbuild("cost", uneven).stderr
     assert "notice" not in xbuild("cost", uneven, "--partition").stderr
     assert "notice" not in xbuild("run", uneven, "--partition", "--random", 0).stderr
 

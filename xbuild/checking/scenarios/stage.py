@@ -317,7 +317,8 @@ class ScenarioStage:
         found = self.levels.found[0] if self.levels.found else Finding("data_dependent", "")
         return Finding(
             "data_dependent",
-            f"the data decide, and the check could not try all cases: {some} tried{order}{ends}",
+            f"the data decide whether the program completes, and the check could not try all cases: {some} "
+            f"tried{order}{ends}",
             found.rows,
             found.instructions,
             found.devices,

@@ -109,8 +109,8 @@ def read_header(reader: StablehloReader, header: Header, entry: ParsedOperation,
     if header.num_replicas * header.num_partitions > MOST_DEVICES:
         reader.fail(
             "invalid_attribute",
-            f"num_replicas={header.num_replicas} and num_partitions={header.num_partitions} result in more than "
-            f"{MOST_DEVICES:,} devices, the limit",
+            f"num_replicas={header.num_replicas} and num_partitions={header.num_partitions} result in more "
+            f"devices than the limit of {MOST_DEVICES:,}",
             place=reader.tree.place,
         )
     _count_grid(reader, header)

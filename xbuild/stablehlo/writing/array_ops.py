@@ -240,7 +240,7 @@ def _bitcast_row(operand: Value, dtype: PrimitiveType) -> Value:
 
 def _refuse_opcode(writer: FunctionWriter, instruction: Instruction) -> Tree:
     """xbuild refuses the op: StableHLO has no counterpart, and its value depends on the implementation."""
-    refuse(instruction, "StableHLO has no such op, and its value depends on the implementation")
+    refuse(instruction, "StableHLO has no such op, and the value of the op depends on the implementation")
 
 
 for _opcode in ("stochastic_convert", "rng_get_and_update_state"):

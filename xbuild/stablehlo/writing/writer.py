@@ -64,7 +64,7 @@ class NoElementType(StablehloError):
 
 
 def refuse_type(dtype: PrimitiveType) -> NoReturn:
-    raise NoElementType(KIND, f"MLIR has no element type for {dtype} (i1 is pred)")
+    raise NoElementType(KIND, f"MLIR has no element type for {dtype} (i1 represents pred)")
 
 
 def refuse(instruction: Instruction, reason: str, *hints: str) -> NoReturn:
@@ -510,7 +510,7 @@ def count_lines(writer: FunctionWriter, computation: Computation) -> None:
     if functions.written > functions.most:
         refuse(
             computation.root,
-            f"with each region written at every use, the program has more than {functions.most:,} ops",
+            f"with each region written at every use, the program would have more than {functions.most:,} ops",
             "use call for shared computations; a called computation is written once",
         )
 
