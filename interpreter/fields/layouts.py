@@ -113,7 +113,8 @@ def _layout_by_sharding(sharding: Sharding, shape: Shape, local: Shape, devices:
     if sharding.halo_sizes:
         refuse(
             "invalid_attribute",
-            f"{name}: a sharding with halos puts an element on several devices, so devices hold no disjoint parts",
+            f"{name}: a sharding with halos puts some elements on several devices, but the parts of the "
+            "devices must not overlap",
         )
     padded = sharding.padded(shape.rank)
     parts = []
@@ -163,7 +164,7 @@ def _check_sizes(parts: Sequence[Slices], local: Shape, name: str) -> None:
         if len(sizes) != local.rank or any(size > extent for size, extent in zip(sizes, local.dims, strict=True)):
             refuse(
                 "invalid_attribute",
-                f"{name}: device {device} should hold an array of dimensions {list(sizes)}, but its array is {local}",
+                f"{name}: device {device} should hold an array with dimensions {list(sizes)}, but its array is {local}",
             )
 
 
@@ -263,7 +264,7 @@ def resolve_layouts(one: Subject, other: Subject, inputs: Layouts, outputs: Layo
         refuse(
             "invalid_attribute",
             f"equivalent: the first program has {one.devices} devices and the second has {other.devices}; the first "
-            "must have one device, or as many devices as the second with the same arrays",
+            "must have one device, or the same number of devices and the same arrays as the second",
         )
     _check_kinds(one, other)
     return ResolvedLayouts(
