@@ -14,7 +14,10 @@ from attrs import define, evolve, field
 
 from shape_inference import Dims, Shape, TupleShape
 from xbuild.core.attributes import Array
+from xbuild.core.callbacks import CALLBACKS
+from xbuild.core.graph import Instruction
 from xbuild.process.progress import during
+from xbuild.properties.placement import target_of
 from xbuild.properties.variances import share_equal_arguments
 
 from ..rules.limits import LimitReached, Limits, check_time, running
@@ -25,13 +28,16 @@ from .draws import Domain
 from .layouts import ResolvedLayouts
 from .probes import rows_of
 from .rules import residues
+from .rules.evaluation import OMITTED
 from .rules.literals import EXACT, LiteralReading, reading_of
 from .rules.literals import reading as read_by
+from .rules.opaque import is_opaque, stand_in
 from .rules.places import drawing
 from .rules.primes import PLAIN
 from .rules.tables import Undecidable
 from .run import Subject
 from .towers import by_laws
+from .unknowns import UnknownPair
 from .value_matching import ValueMatching, ValueRecorder, first_difference
 from .variants import converts_integers, has_loops
 from .verdict import Counterexample, Equivalence, ProgramDifference, classes_of
@@ -42,9 +48,9 @@ Arrays: TypeAlias = list[list[Array]]
 
 _WORD_BYTES = 8  # a number of the fields, or an integer while it is drawn
 
-_SURE = {"literals", "types", "domain"}
+_SURE = {"literals", "types", "domain", "constants", "layouts", "rows"}
 """Classes that need no more inputs than arithmetic does."""
-_ARITHMETIC = {"quotients", "integers", "literals", "types"}
+_ARITHMETIC = {"quotients", "integers", "literals", "types", "constants", "layouts", "rows"}
 """Classes of programs that compute what the fields do, so that those which differ there are different."""
 
 
@@ -53,22 +59,26 @@ class ProgramComparison:
     """Two programs, the layout of the arrays of one on the devices of the other, and what the runs have shown.
 
     `smaller` gives the comparison of both with extents divided by a number; `wider` that of both with a number of
-    elements in each array; None if that is not possible.
+    elements in each array; None if that is not possible. The last parameters of both are their `unknowns`; `unpaired`
+    says of which other constants the text omits elements.
     """
 
     one: Subject
     other: Subject
     laid: ResolvedLayouts
-    arguments: Mapping[int, Any]
-    values: Mapping[str, tuple[str, Any]]
     seed: int
     limits: Limits
+    arguments: Mapping[int, Any] = field(factory=dict)
+    values: Mapping[str, tuple[str, Any]] = field(factory=dict)
     domains: Mapping[int, Domain] = field(factory=dict)
     smaller: Callable[[int], ProgramComparison | None] = field(default=lambda factor: None)
     wider: Callable[[int], ProgramComparison | None] = field(default=lambda count: None)
+    unknowns: tuple[UnknownPair, ...] = ()
+    unpaired: str = ""
     degrees: tuple[Degrees, Degrees] = field(init=False)
     assumed: tuple[tuple[str, int], ...] = field(init=False)
     done: int = field(default=0, init=False)
+    functions_are_constant: bool = field(default=False, init=False)
     reading: LiteralReading = field(default=EXACT, init=False)
     draws_known: bool = field(default=False, init=False)
 
@@ -81,6 +91,10 @@ class ProgramComparison:
         self.degrees = self.degree_bounds()
         self.assumed = self.assumptions()
 
+    def stand_in(self, instruction: Instruction, *operands: Any) -> Any:
+        """The results of a custom call of an unknown function, in floating point."""
+        return stand_in(instruction, operands, self.one.rowwise, is_constant=self.functions_are_constant)
+
     def degree_bounds(self, *, by_laws: bool = False) -> tuple[Degrees, Degrees]:
         """The degrees of both programs before anything is observed."""
         one, other = (Degrees(watched(dict.fromkeys(subject.modules)), by_laws) for subject in (self.one, self.other))
@@ -90,7 +104,15 @@ class ProgramComparison:
         """The classes on which a verdict rests; ops that are read by laws have a class of their own."""
         found = classes_of(dict.fromkeys((*self.one.modules, *self.other.modules)), lawful)
         found += Counter(domain=len(self.domains), types=self._other_widths(), literals=self._read_literals())
+        found += Counter({name: len(texts) for name, texts in self.details.items()})
         return tuple(sorted(found.items()))
+
+    @property
+    def details(self) -> dict[str, tuple[str, ...]]:
+        """The texts of assumptions about arrays and constants, by their class."""
+        rows = [f"{target} along {list(dims)}" for target, dims in self.one.rowwise.items()]
+        every = {"constants": tuple(map(str, self.unknowns)), "layouts": self.laid.pieces, "rows": tuple(rows)}
+        return {name: texts for name, texts in every.items() if texts}
 
     def _other_widths(self) -> int:
         """The number of outputs that are floats of different widths in the two programs."""
@@ -135,12 +157,15 @@ class ProgramComparison:
 
     def verdict(self) -> Equivalence:
         """The verdict, after as many draws as the bound needs, and runs in floating point."""
+        return evolve(self._verdict(), details=self.details)
+
+    def _verdict(self) -> Equivalence:
         try:
             with during("comparing the programs"):
                 by_types = self._verdict_by_types()
                 return self._verdict_by_values() if by_types is None else by_types
         except Undecidable as error:
-            return self._undecided(error.reason)
+            return self._undecided(error.reason, reason=self.unpaired if error.reason == OMITTED else "")
         except LimitReached as error:
             return self._undecided(f"a run stopped: {error.kind}")
         except Stopped as error:
@@ -251,6 +276,8 @@ class ProgramComparison:
         ]
         if self.laid.inputs is None:
             rows = self._with_agreed_values(rows)
+            first = len(rows[0]) - len(self.unknowns)
+            rows = [[*row[:first], *rows[0][first:]] for row in rows]
             return rows, rows
         minus = np.subtract if exact else lambda a, b: residues.add(a, residues.negate(b))
         filled = _round_coarsely if exact else lambda array, layout: array
@@ -302,13 +329,19 @@ class ProgramComparison:
         if self.laid.outputs is None:
             return [row[number] for row in left], actual
         layout = self.laid.outputs[number]
-        expected = [left[0][number][part] for part in layout.parts]
+        expected = [layout.part(device, left[0][number]) for device in range(len(layout.parts))]
         return expected, layouts.held_parts(layout, actual, np.add if exact else residues.add)
 
     def _verdict_on_difference(self) -> Equivalence:
         """The verdict on programs that differ over the fields; if functions are taken as random, numbers decide."""
         difference, self.done = self._locate_difference(self.done), self.done + 1
         witness = measure_distance(self)
+        targets = self._unknown_functions()
+        if witness.differs and targets and not self._differs_for_constant_functions():
+            reason = (
+                f"the programs apply unknown functions ({targets}) to different operands; their results may be equal"
+            )
+            return self._undecided("identities of unknown functions", reason=reason, difference=difference)
         is_arithmetic = {name for name, _ in self.assumed} <= _ARITHMETIC and not self.domains
         if witness.differs or (is_arithmetic and not literals_explain(self)):
             what = "the arithmetic differs" if is_arithmetic else f"in floating point, the results {witness}"
@@ -321,6 +354,20 @@ class ProgramComparison:
             return found
         reason = f"the values differ if functions are treated as random; in floating point, the results {witness}"
         return self._undecided("identities of functions, beyond arithmetic", reason=reason, difference=difference)
+
+    def _unknown_functions(self) -> str:
+        """The targets of the custom calls of unknown functions, separated by commas."""
+        every = (*self.one.instructions(), *self.other.instructions())
+        targets = {target_of(each): None for each in every if is_opaque(each)}
+        return ", ".join(target for target in targets if target not in CALLBACKS)
+
+    def _differs_for_constant_functions(self) -> bool:
+        """Whether numbers differ even if unknown functions return the same for any operands."""
+        self.functions_are_constant = True
+        try:
+            return measure_distance(self).differs
+        finally:
+            self.functions_are_constant = False
 
     def _different(
         self, reason: str, difference: ProgramDifference | None = None, example: Counterexample | None = None
@@ -360,7 +407,7 @@ class ProgramComparison:
             assert isinstance(whole, Shape)
             assert isinstance(local, Shape)
             layout = layouts.layout_of(layout_spec, whole, local, len(there), f"value %{name}")
-            expected = [left[part] for part in layout.parts]
+            expected = [layout.part(device, left) for device in range(len(layout.parts))]
             found = first_difference(
                 expected, layouts.held_parts(layout, [there[n] for n in sorted(there)], residues.add)
             )

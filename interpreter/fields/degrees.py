@@ -33,6 +33,7 @@ from ..compiler.lines import Path
 from .rules.evaluation import is_float, touches_floats
 from .rules.functions import NAMES
 from .rules.lapack import ROUTINES, SOLVES
+from .rules.opaque import is_opaque
 from .rules.places import known
 
 # ----------------------------------------------------------------------------
@@ -292,6 +293,7 @@ class Degrees:
     def _drawn(self, instruction: Instruction, operands: list[Degree]) -> None:
         """Count the variables of a random function: one for each element of the operand that may be distinct."""
         count = distinct(instruction.operands[0]) if len(instruction.operands) == 1 else _size(instruction)
+        count = 1 if is_opaque(instruction) else count  # of all elements of the operands together
         self._draw(instruction.opcode, count, joined(operands))
 
     def _draw(self, opcode: str, count: int, operand: Degree) -> None:
@@ -349,7 +351,7 @@ def distinct(instruction: Instruction) -> int:
 def is_random(instruction: Instruction) -> bool:
     """Whether the values of an instruction are those of a random function."""
     if instruction.opcode == "custom_call":
-        return instruction.attributes.custom_call_target in ROUTINES | SOLVES
+        return instruction.attributes.custom_call_target in ROUTINES | SOLVES or is_opaque(instruction)
     is_size = instruction.opcode == "abs" and _is_complex(instruction.operands[0])
     return instruction.opcode in RANDOM or is_size
 

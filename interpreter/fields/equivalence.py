@@ -20,8 +20,10 @@ from ..rules.limits import Limits
 from ..runtime.run import Refused
 from .comparison import ProgramComparison
 from .draws import domains_of
-from .layouts import Layouts, layouts_in_text, own_layouts, resolve_layouts
+from .layouts import Layouts, ResolvedLayouts, layouts_in_text, own_layouts, resolve_layouts, with_more
+from .rules.opaque import RowDims
 from .run import Subject
+from .unknowns import Constants, pair_unknowns, unpaired, with_parameters
 from .variants import with_smaller_extents
 from .verdict import Equivalence
 
@@ -38,6 +40,8 @@ def equivalent(
     arguments: Mapping[int, Any] | None = None,
     domain: Mapping[int, Any] | None = None,
     values: Mapping[str, tuple[str, Any]] | None = None,
+    constants: Constants | None = None,
+    rowwise: RowDims | None = None,
     seed: int = 0,
     limits: Limits | None = None,
 ) -> Equivalence:
@@ -60,6 +64,12 @@ def equivalent(
     `values` maps the name of an instruction of `one` to the name of the instruction of `other` that should have the
     same value, with its layout as for an input. If the programs differ, the verdict reports the first of these values
     that differs.
+
+    A custom call of an unknown function without effects is a random function of its operands: calls of the same target,
+    configuration and extents return the same for equal operands. `rowwise` maps such targets to the dimensions of their
+    first operand and result along which the function maps each row by itself. A constant whose elements are omitted
+    from the text is an unknown array: `constants` maps its name in `one` to its name in `other`, or to the name and a
+    layout; the only constants of a shape are paired by themselves.
 
     Both programs are evaluated on random inputs over two 31-bit prime fields at once, without rounding. Floats become
     residues; integers and truth values are unchanged. Functions such as exp become random functions of their operands,
@@ -92,31 +102,37 @@ def equivalent(
     if inputs is None and outputs is None:
         inputs, outputs = layouts_in_text(first, second)
         first = _first(first.program, is_laid=True) if inputs is not None else first
+    unknowns = pair_unknowns(first.program, second.program, constants or {})
+    inputs = with_more(inputs, len(first.inputs(0)), [pair.layout for pair in unknowns])
+    first = Subject(with_parameters(first.program, [pair.one for pair in unknowns]), rowwise or {})
+    second = Subject(with_parameters(second.program, [pair.other for pair in unknowns]), rowwise or {})
     layouts = resolve_layouts(first, second, inputs, outputs)
-    limits = limits or Limits(trips=MOST_TRIPS)
     domains = domains_of(first.modules[0].entry.parameters, domain or {})
+    known = unpaired(first.program, second.program)
+
+    def compared(one: Subject, other: Subject, laid: ResolvedLayouts, **given: Any) -> ProgramComparison:
+        """The comparison of two programs with the parameters of the given ones."""
+        return ProgramComparison(
+            one, other, laid, seed=seed, limits=limits or Limits(trips=MOST_TRIPS), domains=domains,
+            unknowns=tuple(unknowns), unpaired=known, **given,
+        )  # fmt: skip
 
     def at(extents: Callable[[Module | ModuleGroup, int], Module | None], number: int) -> ProgramComparison | None:
         programs = extents(first.program, number), extents(second.program, number)
         if None in programs or arguments:
             return None
         try:
-            one, two = map(Subject, programs)  # type: ignore[arg-type]
-            return ProgramComparison(
-                one, two, resolve_layouts(one, two, inputs, outputs), {}, {}, seed, limits, domains
-            )
+            one, two = (Subject(program, first.rowwise) for program in programs)  # type: ignore[arg-type]
+            return compared(one, two, resolve_layouts(one, two, inputs, outputs))
         except (Refused, XbuildError):
             return None
 
-    return ProgramComparison(
+    return compared(
         first,
         second,
         layouts,
-        arguments or {},
-        values or {},
-        seed,
-        limits,
-        domains,
+        arguments=arguments or {},
+        values=values or {},
         smaller=partial(at, with_smaller_extents),
         wider=partial(at, wider),
     ).verdict()

@@ -50,6 +50,7 @@ from .rules import wholes as _wholes  # noqa: F401
 from .rules.calls import earlier_calls
 from .rules.evaluation import attributes_of, is_float, value
 from .rules.lapack import ROUTINES, SOLVES, routine, solve
+from .rules.opaque import RowDims, is_opaque, opaque
 from .rules.tables import REFUSED, Undecidable, fields
 from .rules.wholes import drawn
 
@@ -71,10 +72,12 @@ class FieldPlan:
     computation: Computation
     observe: Observe | None
     orders: Orders = ()
+    rowwise: RowDims = field(factory=dict)
     communicates: bool = True
 
     def function(self, device: Any, *arguments: Any) -> Steps:
-        return DeviceWalk(device, self.observe, dict(self.orders)).walk(self.computation, arguments, (), ())
+        walk = DeviceWalk(device, self.observe, dict(self.orders), self.rowwise)
+        return walk.walk(self.computation, arguments, (), ())
 
     def path(self, frame: FrameType) -> Path | None:
         return frame.f_locals.get("here", ()) if frame.f_code is DeviceWalk.walk.__code__ else None
@@ -90,6 +93,7 @@ class DeviceWalk:
     device: Any
     observe: Observe | None
     orders: Mapping[Computation, Sequence[Instruction]]
+    rowwise: RowDims
     draws: int = field(default=0, init=False)
 
     def walk(self, computation: Computation, arguments: Sequence[Any], path: Path, trips: Trips) -> Steps:
@@ -121,11 +125,11 @@ class DeviceWalk:
                 raise Undecidable("random integers drawn from a device's own state")
             return drawn(shape, self.draws, str(instruction.attributes.distribution).lower(), *operands)
         if instruction.opcode == "custom_call":
-            return _custom_call(instruction, operands)
+            return _custom_call(instruction, operands, self.rowwise)
         return value(instruction, operands, self.device)
 
 
-def _custom_call(instruction: Instruction, operands: tuple[Any, ...]) -> Any:
+def _custom_call(instruction: Instruction, operands: tuple[Any, ...], rowwise: RowDims) -> Any:
     target = instruction.attributes.custom_call_target
     if target in _IDENTITIES:
         found = return_operands(instruction, *operands)
@@ -138,6 +142,8 @@ def _custom_call(instruction: Instruction, operands: tuple[Any, ...]) -> Any:
         return routine(instruction, operands)
     if target in SOLVES:
         return solve(instruction, *operands)
+    if is_opaque(instruction):
+        return opaque(instruction, operands, rowwise)
     raise Undecidable(f"{REFUSED['custom_call']} ({target})")
 
 
@@ -205,7 +211,7 @@ def _scan(walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...],
         rows.append(results[: len(results) - a.num_carries])
         state = tuple(results[len(results) - a.num_carries :])
     if not rows:
-        raise Undecidable("scans of zero trips")
+        raise Undecidable("scans with zero trips")
     ordered = rows[::-1] if a.is_reverse else rows
     outputs = [np.stack(column, a.dimension) for column in zip(*ordered, strict=True)]
     outcome = (*outputs, *state)
@@ -307,6 +313,7 @@ class Subject:
     """A program that is evaluated: the module of each device, and the verdict on it."""
 
     program: Module | ModuleGroup
+    rowwise: RowDims = field(factory=dict)
     modules: tuple[Module, ...] = field(init=False)
     verdict: Verdict = field(init=False)
 
@@ -381,11 +388,14 @@ class Subject:
         """
         arguments = [tuple(self._arguments(device, iter(row))) for device, row in enumerate(arrays)]
         devices = [
-            Device(number, module, FieldPlan(module.entry, observe, self.verdict.orders(number)))  # type: ignore[arg-type]
+            Device(number, module, self._plan(number, module, observe))  # type: ignore[arg-type]
             for number, module in enumerate(self.modules)
         ]
         drive(Grid(devices, {}, None, 0, grid_of(self.program)), arguments, limits, self.verdict, flush=False)
         return [flat_arrays(device.result, device.module.entry.root.shape) for device in devices]
+
+    def _plan(self, number: int, module: Module, observe: Observe | None) -> FieldPlan:
+        return FieldPlan(module.entry, observe, self.verdict.orders(number), self.rowwise)
 
     def _arguments(self, device: int, arrays: Iterator[Any]) -> Iterator[Any]:
         for parameter in self.modules[device].entry.parameters:

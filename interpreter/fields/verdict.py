@@ -10,11 +10,11 @@ Sections:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from shape_inference import Dims
 from shape_inference.trees import flatten
@@ -181,6 +181,7 @@ class Equivalence(Reported):
     reason: str = ""
     kinds: tuple[str, ...] = ()
     example: Counterexample | None = None
+    details: Mapping[str, tuple[str, ...]] = field(factory=dict)
 
     def __bool__(self) -> bool:
         """Whether the programs are equal."""
@@ -212,6 +213,8 @@ class Equivalence(Reported):
         assumed, hidden = folded(self.assumed, all)
         for name, count in assumed:
             yield from indented(_assumption_text(name, count), width, "dim")
+            for text in self.details.get(name, ()):
+                yield from indented(f"- {text}", width, "dim")
         if hidden:
             yield more_line(hidden, more)
 
@@ -271,6 +274,7 @@ class Equivalence(Reported):
             "assumed": dict(self.assumed), "undecided": list(self.undecided), "reason": self.reason,
             "difference": self.difference and self.difference.to_dict(), "kinds": list(self.kinds),
             "example": self.example and self.example.to_dict(),
+            "details": {name: list(texts) for name, texts in self.details.items()},
         }  # fmt: skip
 
 
@@ -279,7 +283,10 @@ def _assumption_text(name: str, count: int) -> str:
     return f"{_MEANING[name]}: {count} {unit}{'s' * (count != 1)} ({name})"
 
 
-_UNITS = {"literals": "constant", "types": "output", "domain": "argument", "range": "kind"}
+_UNITS = {
+    "literals": "constant", "types": "output", "domain": "argument", "range": "kind", "constants": "pair",
+    "layouts": "input", "rows": "function",
+}  # fmt: skip
 """What is counted, if not instructions."""
 _MEANING = {
     "functions": "treated as random functions of their operands",
@@ -293,6 +300,9 @@ _MEANING = {
     "literals": "read as exact numbers that round to them, such as 0.1",
     "types": "floats with a different width in the other program",
     "domain": "compared only on the numbers of a domain",
+    "constants": "constants whose elements the text omits, taken as equal unknown numbers",
+    "layouts": "split over the devices as the slices in both programs suggest",
+    "rows": "said to map each row along some dimensions by itself",
     "range": "inputs so large or so small that the results diverge",
 }
 """What is assumed about a class, as text."""

@@ -16,6 +16,7 @@ from xbuild.core.attributes import Array
 from xbuild.core.graph import Module, ModuleGroup
 from xbuild.process.progress import over
 
+from ..custom_calls import standing_in
 from ..runtime.report import Stopped
 from ..runtime.run import execute, modules_of
 from . import draws
@@ -531,7 +532,8 @@ def _run_program(program: Module | ModuleGroup, rows: Any, comparison: ProgramCo
     for module, row in zip(modules, rows, strict=True):
         arrays = iter([_of_type(*pair) for pair in zip(row, draws.shapes_of(module.entry.parameters), strict=True)])
         inputs.append([draws.nest_arrays(arrays, parameter.shape) for parameter in module.entry.parameters])
-    found = execute(program, inputs, limits=comparison.limits)
+    with standing_in(comparison.stand_in):
+        found = execute(program, inputs, limits=comparison.limits)
     return [draws.flat_arrays(value, m.entry.root.shape) for value, m in zip(found, modules, strict=True)]
 
 

@@ -45,8 +45,8 @@ _NOTES = frozenset({
 MEMORIES = frozenset({"MoveToDevice", MOVE_TO_HOST})
 """Targets that put a value into another memory."""
 
-_MOVES = MEMORIES | {"LayoutConstraint", "Pin", "Unpin"}
-"""Targets that put a value into another memory or layout."""
+_MOVES = MEMORIES | {"LayoutConstraint", "Pin", "Unpin", "AwsNeuronTransferWithStaticRing"}
+"""Targets that put a value into another memory or layout; AWS Neuron brings weights into memory through a ring."""
 
 COLLECTIVES = frozenset(SHARDY_COLLECTIVE + name for name in (
     "all_gather", "all_reduce", "all_slice", "all_to_all", "collective_permute", "reduce_scatter",

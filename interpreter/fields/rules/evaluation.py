@@ -47,6 +47,8 @@ def value(instruction: Instruction, operands: Sequence[Any], ids: DeviceIds = AL
 
 
 computing.supply(value)
+OMITTED = "constants whose elements are omitted from the text"
+"""The class of constants of which the text has no elements."""
 _BY_TYPE: dict[str, Any] = {}
 """Rules that need the types of operands and result, of the instruction and its operands."""
 
@@ -117,7 +119,7 @@ def constant(instruction: Instruction) -> Any:
 def _constant(instruction: Instruction, pair: Pair, reading: literals.LiteralReading) -> Any:
     literal = instruction.attributes.literal
     if isinstance(literal, ElidedArray):
-        raise Undecidable("constants whose elements are omitted from the text")
+        raise Undecidable(OMITTED)
     return literal_words(literal, instruction.shape)
 
 
