@@ -82,7 +82,7 @@ def test_padding_keeps_the_elements(sizes: list[int], spec: Any, maximum: int | 
 
 def test_a_maximum_that_is_too_small() -> None:
     text = refused("maximum_too_small", lambda: padded([F32([1]), F32([1, 2, 3])], [[2]]))
-    assert "has 2 for dimension 0, but replica 1 has 3 elements" in text
+    assert "has extent 2 in dimension 0, but the input of replica 1 has extent 3" in text
     refused("rank_mismatch", lambda: padded([F32([1]), F32([1, 2, 3])], [[2, 2]]))
     refused("shape_mismatch", lambda: padded([F32(1), F32([1, 2, 3])]), "0 dimensions on replica 0")
 

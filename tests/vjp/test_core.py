@@ -205,5 +205,5 @@ def test_custom_rules_that_give_something_else(rule: Any, fault: str) -> None:
 
 
 def test_custom_vjp_wants_a_target() -> None:
-    with pytest.raises(TypeError, match="expected a string, the target of the custom call"):
+    with pytest.raises(TypeError, match="expected the target of a custom call as a string"):
         xb.custom_vjp(lambda ct: ct)  # type: ignore[arg-type]

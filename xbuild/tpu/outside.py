@@ -145,10 +145,14 @@ def _flatten_results(label: str, results: Any, result_shapes: Any) -> list[Any]:
         return [results]
     if structures.read_form(results) != structures.read_form(result_shapes):
         raise _mismatch(
-            f"the host function {label!r} returned arrays in a {type(results).__name__} ({len(arrays)} in total), but "
-            f"result_shapes is a {type(result_shapes).__name__} ({len(shapes)} shapes in total)"
+            f"the host function {label!r} returned type {type(results).__name__} ({_count(arrays, 'array')}), but "
+            f"result_shapes has type {type(result_shapes).__name__} ({_count(shapes, 'shape')})"
         )
     return arrays
+
+
+def _count(leaves: list[Any], noun: str) -> str:
+    return f"{len(leaves)} {noun}{'s' * (len(leaves) != 1)}"
 
 
 def _mismatch(message: str) -> TpuError:
