@@ -135,7 +135,9 @@ def test_a_wrong_result_is_named() -> None:
         return stopped("raised", lambda: xb.tpu.rewrite(call, [1.0]))
 
     assert "returned 1.0, but outside_compilation got no result_shapes" in run(float, None)
-    assert "returned type list (1 array), but result_shapes has type tuple (2 shapes)" in run(lambda a: [a], (xb.f32[()], xb.f32[()]))
+    assert "returned type list (1 array), but result_shapes has type tuple (2 shapes)" in run(
+        lambda a: [a], (xb.f32[()], xb.f32[()])
+    )
 
 
 def test_a_result_of_another_shape_is_refused() -> None:
