@@ -72,6 +72,39 @@ def test_a_gather_in_an_async_start_counts_as_one_in_place() -> None:
     xb.testing.assert_no_rematerialization(text.replace(f"  {SLICE}\n", f"  {SLICE.removeprefix('ROOT ')}\n  {kept}\n"))
 
 
+SENT = """HloModule step, num_partitions=4
+
+add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+
+ENTRY main {{
+  x = f32[16,8] parameter(0)
+  id = u32[] partition-id()
+  number = u32[] constant(2)
+  is_one = pred[] compare(id, number), direction={direction}
+  mask = pred[16,8] broadcast(is_one), dimensions={{}}
+  filled = f32[] constant({filled})
+  others = f32[16,8] broadcast(filled), dimensions={{}}
+  masked = f32[16,8] select(mask, x, others)
+  g = f32[16,8] all-reduce(masked), channel_id=1, replica_groups=[1,4]<=[4], use_global_device_ids=true, to_apply=add
+  four = u32[] constant(4)
+  start = u32[] multiply(id, four)
+  zero = u32[] constant(0)
+  ROOT s = f32[4,8] dynamic-slice(g, start, zero), dynamic_slice_sizes={{4,8}}
+}}
+"""
+
+
+def test_an_array_that_one_device_sends_to_all_counts_as_gathered() -> None:
+    sent = SENT.format(direction="EQ", filled=0)
+    with pytest.raises(ContractError, match="1 array is gathered only to be split again\n  g: 512 B on each device"):
+        xb.testing.assert_no_rematerialization(sent)
+    (found,) = xb.lint(sent, rules=["full_rematerialization"]).issues
+    assert found.instructions == ("g", "s")
+    assert found.fix.startswith("one device has the array")
+    xb.testing.assert_no_rematerialization(SENT.format(direction="LT", filled=0))
+    xb.testing.assert_no_rematerialization(SENT.format(direction="EQ", filled=1))
+
+
 PROGRAM = """
 import itertools, json
 from tests.linting.jax_programs import count_warnings  # before JAX, whose number of devices it sets

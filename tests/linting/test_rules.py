@@ -141,6 +141,24 @@ def called(target: str, name: str) -> str:
     )
 
 
+BRANCHED = """HloModule m, num_partitions=4
+
+one { p = f32[1024] parameter(0)
+      ROOT pure_callback.1 = f32[1024] custom-call(p), custom_call_target="xla_ffi_python_cpu_callback",
+        metadata={op_name="pure_callback"} }
+
+other { p = f32[1024] parameter(0)  ROOT e = f32[1024] exponential(p) }
+
+ENTRY e {
+  x = f32[1024] parameter(0)
+  id = u32[] partition-id()
+  zero = u32[] constant(0)
+  is_zero = pred[] compare(id, zero), direction=EQ
+  ROOT r = f32[1024] conditional(is_zero, x, x), true_computation=one, false_computation=other
+}
+"""
+
+
 # The rule, the program, and the instruction that is reported; an empty name if nothing is.
 CASES: dict[str, tuple[str, str, str]] = {
     "a shift": ("permutation_zeros", permuted("{{0,1},{1,2},{2,3}}"), "p"),
@@ -253,6 +271,7 @@ CASES: dict[str, tuple[str, str, str]] = {
         "",
     ),
     "a callback": ("blocking_callback", called("xla_ffi_python_cpu_callback", "pure_callback.1"), "pure_callback.1"),
+    "a callback in the cheaper branch": ("blocking_callback", BRANCHED, "pure_callback.1"),
     "a print": ("blocking_callback", called("xla_ffi_python_cpu_callback", "debug_callback.1"), ""),
     "a library": ("blocking_callback", called("lapack_sgetrf", "getrf.1"), ""),
 }

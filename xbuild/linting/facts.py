@@ -45,7 +45,11 @@ class StatePair:
 
 @define(eq=False)
 class ProgramFacts:
-    """One program, its costs, and what analyses find, each computed when a rule first asks."""
+    """One program, its costs, and what analyses find, each computed when a rule first asks.
+
+    `partitioned` is set if xbuild partitioned the program. `stated` is then the same; for a program that XLA
+    partitioned, it is the partition by xbuild, which has the shardings with their axes.
+    """
 
     module: Module
     cost: Cost
@@ -54,6 +58,7 @@ class ProgramFacts:
     is_own: bool
     least_share: float
     partitioned: Partitioned | None = None
+    stated: Partitioned | None = None
     _row_of: dict[Instruction, CostRow] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -124,7 +129,14 @@ class ProgramFacts:
         """The facts of another partition of the program, on the same machine."""
         counted = cost(partitioned.module, mesh=partitioned.mesh)
         return ProgramFacts(
-            partitioned.module, counted, counted.rows, self.machine, False, self.least_share, partitioned
+            partitioned.module,
+            counted,
+            counted.rows,
+            self.machine,
+            False,
+            self.least_share,
+            partitioned,
+            partitioned,
         )
 
     # -- values

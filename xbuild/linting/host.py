@@ -16,14 +16,19 @@ def blocking_callback(facts: ProgramFacts) -> Iterator[Issue]:
 
     The time is that of the transfers, and of 10 us for each call.
     """
-    for row in facts.rows:
-        call = row.instruction
-        if not calls_python(call) or is_debug_print(call) or row.times == 0:
+    for call in facts.flow.home:
+        if not calls_python(call) or is_debug_print(call):
             continue
-        each = row.times
-        runs = (
-            "once" if each == 1 and row.is_known else f"{each:,} times" if row.is_known else "in every trip of a loop"
-        )
+        row = facts.row(call)  # None in a branch that costs less than another
+        each = 1 if row is None else row.times
+        if each == 0:
+            continue
+        if row is None:
+            runs = "when its branch runs"
+        elif row.is_known:
+            runs = "once" if each == 1 else f"{each:,} times"
+        else:
+            runs = "in every trip of a loop"
         moved = size_of(call) + sum(map(size_of, call.operands))
         primitive = jax_primitive(call)
         name = primitive if primitive in ("pure_callback", "io_callback") else "callback"

@@ -24,6 +24,9 @@ from ..costs.report import shape_text, short
 from ..properties.effects import UNITS, base_of, op_and_name
 from ..sharding.partition import Advice, Partitioned, advise, partition
 from ..sharding.partition.reasons import Communication, Reason, describe
+from ..sharding.resharding import plan
+from ..sharding.sharding import Sharding, merge_parts, shard_dims
+from ..sharding.shardy_text import spec_of
 from ..sharding.stated_shardings import annotated
 from ..timelines.durations import PRODUCTS
 from .facts import ProgramFacts, StatePair, size_of
@@ -38,15 +41,19 @@ from .rules import issue, rule
 @rule("All devices gather an array only to split it again differently; XLA warns of this at compile time.")
 def full_rematerialization(facts: ProgramFacts) -> Iterator[Issue]:
     """XLA warns of an "involuntary full rematerialization" of an instruction; the rule names the user's line."""
-    for found in Rematerializations(facts.flow).all():
+    every = Rematerializations(facts.flow)
+    for found in every.all():
         row = facts.row(found.gather)
         times = facts.times(found.gather)
         size = row.collective.group_size if row is not None and row.collective is not None else facts.num_devices
         lines = [facts.source(each) for each in (found.gather, *found.slices)]
-        fix = (
-            f"{_split_text(found)}: state the same sharding for both sides of this line, or put "
-            "jax.lax.with_sharding_constraint between them with a sharding that differs from each along one axis"
-        )
+        if every.is_of_one_device(found.gather):
+            fix = _OF_ONE_DEVICE
+        else:
+            fix = _staged(facts, found, [each for each in lines if each is not None]) or (
+                f"{_split_text(found)}: state the same sharding for both sides of this line, or put "
+                "jax.lax.with_sharding_constraint between them with a sharding that differs from each along one axis"
+            )
         yield issue(
             facts,
             "full_rematerialization",
@@ -59,6 +66,59 @@ def full_rematerialization(facts: ProgramFacts) -> Iterator[Issue]:
             seconds=facts.seconds_once(found.gather) * times,
             line=next((each for each, line in zip((found.gather, *found.slices), lines, strict=True) if line), None),
         )
+
+
+_OF_ONE_DEVICE = (
+    "one device has the array, as the result of a callback, and sends all of it to all devices: pass the array as an "
+    "argument with its sharding, as jax.make_array_from_callback makes it"
+)
+
+
+def _staged(facts: ProgramFacts, found: Rematerialization, lines: list[Source]) -> str:
+    """The fix with a sharding between the two, which splits the move in two that XLA makes without a full gather.
+
+    It is known if the program's shardings are, and if a value on one of the lines moves between two of them; empty
+    otherwise. Where one collective is enough for xbuild, XLA started from a sharding with fewer axes.
+    """
+    rank = len(_dims(found.gather))
+    for each in () if facts.stated is None else facts.stated.communications:
+        value, had, needed = each.move.value, each.had, each.needed
+        if had is None or needed is None or not isinstance(value.shape, Shape) or value.shape.rank != rank:
+            continue
+        user = each.why.user if isinstance(each.why, Reason) else None
+        if not any(line in lines for line in (each.source, None if user is None else user.source)):
+            continue
+        if not all(map(_has_whole_axes, (had, needed))):
+            continue
+        between = _between(had, needed, value.shape)
+        moved = f"the array moves from {spec_of(had)} to {spec_of(needed)} at once" if between else _split_text(found)
+        return (
+            f"{moved}: move it in two steps, with jax.lax.with_sharding_constraint to {spec_of(between or had)} "
+            "between them, or state the same sharding for both sides"
+        )
+    return ""
+
+
+def _between(had: Sharding, needed: Sharding, shape: Shape) -> Sharding | None:
+    """A sharding to which and from which at most one collective is needed; None if there is none of whole axes.
+
+    Source: Shardy, reshard to collectives.
+    """
+    for step in plan(had, needed, shape).steps[:-1]:
+        dims = [merge_parts(axes) for axes in step.after.dims]
+        staged = shard_dims(had.mesh, dims, step.after.unreduced)
+        halves = (had, staged), (staged, needed)
+        if _has_whole_axes(staged) and all(_count_moves(*half, shape) <= 1 for half in halves):
+            return staged
+    return None
+
+
+def _has_whole_axes(sharding: Sharding) -> bool:
+    return all(axis.size == sharding.mesh.size(axis.name) for axis in sharding.cut_axes)
+
+
+def _count_moves(had: Sharding, needed: Sharding, shape: Shape) -> int:
+    return sum(not step.is_local for step in plan(had, needed, shape).steps)
 
 
 def _split_text(found: Rematerialization) -> str:

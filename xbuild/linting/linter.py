@@ -161,9 +161,9 @@ def lint(
     `program` is a Computation, Module or ModuleGroup, program text, a path, or a lowered or compiled JAX function. A
     program that is annotated with shardings is partitioned first. Each issue has the user's line, the bytes, and the
     seconds that it costs on `machine`: a Machine, a name such as v5e, or the path of a machine file. `docs/lint.md`
-    describes the rules; `rules` names those to apply. An issue that costs only time is reported if it takes at least
-    the share `least` of the program's seconds. An issue that costs only memory is reported if it takes at least this
-    share of the bytes of the program's arguments.
+    describes the rules; `rules` names the rules to apply. An issue that costs only time is reported if it takes at
+    least the share `least` of the program's seconds. An issue that costs only memory is reported if it takes at least
+    this share of the bytes of the program's arguments.
 
     The comment `# xbuild: allow RULE` on the user's line allows an issue; a comment that allows nothing is reported.
     Comments are read from the files whose code this process runs; for HLO text, only from files below `source_root`.
@@ -220,11 +220,13 @@ def lint_program(
 
     `whole` is the program before XLA partitioned it, if that is known: rules of shardings also examine its partition.
     """
-    programs, notes = _facts_of(program, machine, mesh, least)
-    issues = _issues(programs, rules)
+    partitions: list[ProgramFacts] = []
     if whole is not None and annotated_devices(whole):
         partitions, _ = _facts_of(whole, machine, mesh, least)
-        issues += _issues(partitions, [each for each in rules if each.name in OF_SHARDINGS])
+    stated = partitions[0].partitioned if partitions else None
+    programs, notes = _facts_of(program, machine, mesh, least, stated)
+    issues = _issues(programs, rules)
+    issues += _issues(partitions, [each for each in rules if each.name in OF_SHARDINGS])
     sources = dict.fromkeys(
         source for facts in programs for each in facts.flow.home if (source := each.source) is not None
     )
@@ -240,9 +242,16 @@ OF_SHARDINGS = ("not_reduced", "avoidable_gather")
 
 
 def _facts_of(
-    program: Module | ModuleGroup, machine: Machine, mesh: Mesh | None, least: float
+    program: Module | ModuleGroup,
+    machine: Machine,
+    mesh: Mesh | None,
+    least: float,
+    stated: Partitioned | None = None,
 ) -> tuple[list[ProgramFacts], list[str]]:
-    """The facts of each different program, after the partition of an annotated one; and notes."""
+    """The facts of each different program, after the partition of an annotated one; and notes.
+
+    `stated` is the partition by xbuild of a program that XLA partitioned.
+    """
     partitioned, notes = None, []
     if isinstance(program, Module) and annotated_devices(program):
         partitioned, note = _partitioned(program)
@@ -260,6 +269,7 @@ def _facts_of(
                 is_own,
                 least,
                 partitioned,
+                partitioned or stated,
             )
             for number, module in enumerate(counted.programs)
         ]

@@ -1,7 +1,8 @@
 """Arrays that all devices gather only to split them again, as XLA's partitioner does where it cannot reshard directly.
 
 `find_rematerializations` follows each gathered array through the ops that only move or convert its elements, into
-calls and fusions too. It is rematerialized if every use ends in a slice whose start depends on the device.
+calls and fusions too. It is rematerialized if every use ends in a slice whose start depends on the device. An array
+that one device sends to all, as the partitioner does with the result of a callback, counts as gathered.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..core.graph import Computation, Instruction, Module, ModuleGroup
 from ..costs.report import short
 from ..costs.work import leaf_bytes
 from ..properties.effects import START_OF, base_of
-from .flow import MOVES, ValueFlow
+from .flow import IDS, MOVES, ValueFlow
 
 
 @frozen
@@ -51,10 +52,6 @@ def find_rematerializations(program: Computation | Module | ModuleGroup) -> list
     return [*Rematerializations(ValueFlow(entry.reachable())).all()]
 
 
-def _gathers(instruction: Instruction) -> bool:
-    return base_of(instruction) == "all_gather"
-
-
 @define(eq=False)
 class Rematerializations:
     """The rematerialized arrays of a program."""
@@ -63,8 +60,31 @@ class Rematerializations:
 
     def all(self) -> Iterator[Rematerialization]:
         """The record of each gather that has one, in the order of the computations."""
-        found = (self._of_gather(each) for each in self.flow.home if _gathers(each))
+        found = (self._of_gather(each) for each in self.flow.home if self._makes_whole(each))
         yield from (each for each in found if each is not None)
+
+    def _makes_whole(self, collective: Instruction) -> bool:
+        """Whether a collective gives all devices an array: of their parts, or of one device."""
+        return base_of(collective) == "all_gather" or self.is_of_one_device(collective)
+
+    def is_of_one_device(self, collective: Instruction) -> bool:
+        """Whether a collective is a sum to which all devices but one add zeros."""
+        return base_of(collective) == "all_reduce" and all(map(self._is_masked, collective.operands))
+
+    def _is_masked(self, value: Instruction) -> bool:
+        """Whether a value is zero on all devices but one."""
+        masked = self._origin(value)
+        if masked.opcode != "select":
+            return False
+        chosen, zeros = map(self._origin, (masked.operands[0], masked.operands[2]))
+        if chosen.opcode != "compare" or chosen.attributes.direction != "EQ" or zeros.opcode != "constant":
+            return False
+        sides = {self._origin(each).opcode for each in chosen.operands}
+        return not zeros.attributes.literal.any() and "constant" in sides and bool(sides & IDS)
+
+    def _origin(self, value: Instruction) -> Instruction:
+        """The value that others move, convert or broadcast."""
+        return self.flow.origin(value, lambda each: each.opcode in MOVES or each.opcode == "broadcast")
 
     def _of_gather(self, gather: Instruction) -> Rematerialization | None:
         """The record of a gather whose every use ends in a slice for the device; None if another use needs it whole.
