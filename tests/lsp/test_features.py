@@ -44,7 +44,7 @@ def hovered(source: str, marked: str) -> str:
         (HLO, "%lo|op = ",
          ["**trips** 5", "**calls** condition `below`, body `step`", "36 bytes", "**used by** `last`"]),
         (HLO, "%la|st = f32[8]{0}", ["**made by** `model/layer.py:12` in `loss`"]),
-        (HLO, "ROOT %total = f32[] re|duce", ["Reduce `dimensions` of the operands", "Operation Semantics"]),
+        (HLO, "ROOT %total = f32[] re|duce", ["Reduce the operands over `dimensions`", "Operation Semantics"]),
         (HLO, "condition=%below, bo|dy", ["body is an attribute of"]),
         (HLO, "to_apply=%a|dd", ["(f32[], f32[]) -> f32[]", "**instructions** 3", "**called by** `total`"]),
         (HLO, "ENTRY %ma|in", ["the entry computation", "**instructions** 7"]),
