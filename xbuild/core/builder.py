@@ -312,6 +312,4 @@ def builder_of(schema: Schema, operands: tuple[Any, ...], builder: Builder | Non
             return operand.builder
     if isinstance(builder, Builder):
         return builder
-    raise BuildError(
-        "no_builder", f"{schema.spelling}: no operand determines the builder; pass the builder as builder="
-    )
+    raise BuildError("no_builder", f"{schema.spelling}: no operand determines the builder; pass builder=...")

@@ -333,7 +333,7 @@ def builder_among(operands: Iterable[Any], builder: Builder | None = None) -> Bu
             except BuildError:
                 continue
     if builder is None:
-        raise BuildError("no_builder", "no operand determines the builder; pass the builder as builder=")
+        raise BuildError("no_builder", "no operand determines the builder; pass builder=...")
     return builder
 
 

@@ -253,7 +253,7 @@ def _token_or_new(token: Value | Builder | None, builder: Builder | None = None)
         return token
     found = token if isinstance(token, Builder) else builder
     if found is None:
-        raise BuildError("no_builder", "no operand determines the builder; pass a token or builder=")
+        raise BuildError("no_builder", "no operand determines the builder; pass a token or builder=...")
     return ops.after_all((), builder=found)
 
 
