@@ -48,9 +48,9 @@ Arrays: TypeAlias = list[list[Array]]
 
 _WORD_BYTES = 8  # a number of the fields, or an integer while it is drawn
 
-_SURE = {"literals", "types", "domain", "constants", "layouts", "rows"}
+_SURE = {"literals", "types", "domain", "constants", "layouts", "rows", "extents"}
 """Classes that need no more inputs than arithmetic does."""
-_ARITHMETIC = {"quotients", "integers", "literals", "types", "constants", "layouts", "rows"}
+_ARITHMETIC = {"quotients", "integers", "literals", "types", "constants", "layouts", "rows", "extents"}
 """Classes of programs that compute what the fields do, so that those which differ there are different."""
 
 
@@ -60,7 +60,8 @@ class ProgramComparison:
 
     `smaller` gives the comparison of both with extents divided by a number; `wider` that of both with a number of
     elements in each array; None if that is not possible. The last parameters of both are their `unknowns`; `unpaired`
-    says of which other constants the text omits elements.
+    says of which other constants the text omits elements. `extents` has a text for each extent that is smaller than in
+    the given programs.
     """
 
     one: Subject
@@ -75,6 +76,7 @@ class ProgramComparison:
     wider: Callable[[int], ProgramComparison | None] = field(default=lambda count: None)
     unknowns: tuple[UnknownPair, ...] = ()
     unpaired: str = ""
+    extents: tuple[str, ...] = ()
     degrees: tuple[Degrees, Degrees] = field(init=False)
     assumed: tuple[tuple[str, int], ...] = field(init=False)
     done: int = field(default=0, init=False)
@@ -111,7 +113,8 @@ class ProgramComparison:
     def details(self) -> dict[str, tuple[str, ...]]:
         """The texts of assumptions about arrays and constants, by their class."""
         rows = [f"{target} along {list(dims)}" for target, dims in self.one.rowwise.items()]
-        every = {"constants": tuple(map(str, self.unknowns)), "layouts": self.laid.pieces, "rows": tuple(rows)}
+        every = {"constants": tuple(map(str, self.unknowns)), "layouts": self.laid.pieces, "rows": tuple(rows),
+                 "extents": self.extents}  # fmt: skip
         return {name: texts for name, texts in every.items() if texts}
 
     def _other_widths(self) -> int:

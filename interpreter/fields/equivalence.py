@@ -20,6 +20,7 @@ from ..rules.limits import Limits
 from ..runtime.run import Refused
 from .comparison import ProgramComparison
 from .draws import domains_of
+from .extents import LARGE, reduced, work
 from .layouts import Layouts, ResolvedLayouts, layouts_in_text, own_layouts, resolve_layouts, with_more
 from .rules.opaque import RowDims
 from .run import Subject
@@ -42,6 +43,7 @@ def equivalent(
     values: Mapping[str, tuple[str, Any]] | None = None,
     constants: Constants | None = None,
     rowwise: RowDims | None = None,
+    reduce_extents: bool | None = None,
     seed: int = 0,
     limits: Limits | None = None,
 ) -> Equivalence:
@@ -70,6 +72,9 @@ def equivalent(
     first operand and result along which the function maps each row by itself. A constant whose elements are omitted
     from the text is an unknown array: `constants` maps its name in `one` to its name in `other`, or to the name and a
     layout; the only constants of a shape are paired by themselves.
+
+    Large programs are compared at smaller extents, which the verdict names, where the elements along a dimension are
+    interchangeable and fewer are enough to decide; with `reduce_extents` all programs are, or none.
 
     Both programs are evaluated on random inputs over two 31-bit prime fields at once, without rounding. Floats become
     residues; integers and truth values are unchanged. Functions such as exp become random functions of their operands,
@@ -127,6 +132,14 @@ def equivalent(
         except (Refused, XbuildError):
             return None
 
+    reduction = None
+    if reduce_extents is not False and not values and (reduce_extents or work(first) + work(second) > LARGE):
+        reduction = reduced(first, second, layouts, arguments or ())
+    if reduction is not None:
+        found = compared(
+            reduction.one, reduction.other, reduction.laid, arguments=arguments or {}, extents=reduction.texts
+        ).verdict()
+        return reduction.given_verdict(found, (first, second))
     return compared(
         first,
         second,

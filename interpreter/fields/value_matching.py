@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from attrs import define, field, frozen
 
-from shape_inference import Dims
+from shape_inference import Dims, Shape
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.op import opcodes
@@ -25,6 +25,7 @@ from .rules.places import mixed
 # The instruction of the other program from which on no value is one of the first program.
 
 _FOLLOWED = MEETS | {"copy"}
+_IDS = frozenset({"partition_id", "replica_id"})
 _GIVEN = (STRUCTURE - {"constant"}) | opcodes(lambda op: op.calls in ("once", "branch", "loop"))
 """Ops whose values come from other instructions, or from the computations that they call."""
 
@@ -34,15 +35,23 @@ def needed_instructions(entry: Computation) -> set[Instruction]:
     return needed_by([entry.root], lambda each: (*each.operands, *(called.root for called in each.called)))
 
 
+def _is_table(instruction: Instruction) -> bool:
+    """Whether an instruction is a constant array of integers, such as the offsets of all devices."""
+    shape = instruction.shape
+    return instruction.opcode == "constant" and isinstance(shape, Shape) and shape.dtype.is_integer and shape.rank > 0
+
+
 @define(eq=False)
 class Suspects:
     """The instructions of a program that lead to values known to be correct.
 
-    `right` are the instructions whose values the other program has.
+    `right` are the instructions whose values the other program has. `placing` are tables of integers and what is
+    computed from the number of the device alone, such as the offset of its part, which a global program lacks.
     """
 
     right: set[Instruction]
     leading: set[Instruction] = field(factory=set)
+    placing: set[Instruction] = field(factory=set)
     users: dict[Instruction, Sequence[Instruction]] = field(factory=dict)
     _entered: set[tuple[Computation, bool]] = field(factory=set, init=False)
 
@@ -51,6 +60,7 @@ class Suspects:
         if (computation, leads) in self._entered:
             return
         self._entered.add((computation, leads))
+        self._find_placing(computation)
         users = users_of(computation)
         self.users.update(users)
         for instruction in reversed(computation.instructions):
@@ -62,6 +72,23 @@ class Suspects:
                 # of the many values that a loop carries some may be right, which says nothing of others
                 self.enter(called, instruction in self.leading and instruction.opcode not in LOOPS)
 
+    def _find_placing(self, computation: Computation) -> None:
+        """Mark what is computed from the number of the device alone, also by computations that are called."""
+        for instruction in computation.instructions:
+            operands = instruction.operands
+            if (
+                instruction.opcode in _IDS
+                or _is_table(instruction)
+                or (
+                    any(operand in self.placing for operand in operands)
+                    and all(operand in self.placing or operand.opcode in ("constant", "iota") for operand in operands)
+                )
+            ):
+                self.placing.add(instruction)
+            for called in instruction.called if instruction.opcode in PLAIN_CALLS else ():
+                pairs = zip(called.parameters, operands, strict=True)
+                self.placing.update(parameter for parameter, operand in pairs if operand in self.placing)
+
     def first(self, order: Iterable[Instruction], among: set[Instruction]) -> Instruction | None:
         """The first instruction in an order that leads nowhere, of operands that do; after it, a collective of it."""
         for instruction in order:
@@ -70,9 +97,10 @@ class Suspects:
         return None
 
     def _is_suspect(self, instruction: Instruction) -> bool:
-        if instruction in self.leading or instruction.opcode in _GIVEN:
+        if instruction in self.leading or instruction in self.placing or instruction.opcode in _GIVEN:
             return False
-        return all(operand in self.leading or operand.opcode == "parameter" for operand in instruction.operands)
+        known = self.leading | self.placing
+        return all(operand in known or operand.opcode == "parameter" for operand in instruction.operands)
 
     def _last(self, instruction: Instruction, among: set[Instruction]) -> Instruction:
         while True:

@@ -285,7 +285,7 @@ def _assumption_text(name: str, count: int) -> str:
 
 _UNITS = {
     "literals": "constant", "types": "output", "domain": "argument", "range": "kind", "constants": "pair",
-    "layouts": "input", "rows": "function",
+    "layouts": "input", "rows": "function", "extents": "extent",
 }  # fmt: skip
 """What is counted, if not instructions."""
 _MEANING = {
@@ -302,6 +302,7 @@ _MEANING = {
     "domain": "compared only on the numbers of a domain",
     "constants": "constants whose elements the text omits, taken as equal unknown numbers",
     "layouts": "split over the devices as the slices in both programs suggest",
+    "extents": "made smaller, since their elements are interchangeable and so many are enough to show any difference",
     "rows": "said to map each row along some dimensions by itself",
     "range": "inputs so large or so small that the results diverge",
 }
@@ -311,7 +312,7 @@ _MEANING = {
 # ----------------------------------------------------------------------------
 # Classes of instructions: those about which a verdict makes an assumption.
 
-_ORDER = frozenset({"maximum", "minimum", "clamp", "compare", "sort", "topk", "sign", "abs", "floor", "ceil",
+ORDER = frozenset({"maximum", "minimum", "clamp", "compare", "sort", "topk", "sign", "abs", "floor", "ceil",
                     "round_nearest_even", "round_nearest_afz", "select_and_scatter"})  # fmt: skip
 ROOTS = frozenset({"sqrt", "rsqrt", "cbrt"})
 _BITS = frozenset({"bitcast_convert", "bitcast"})
@@ -339,7 +340,7 @@ def class_of(instruction: Instruction) -> str:
         return "random numbers"
     if not touches_floats(instruction):
         return "integers" if opcode in _PLACED else ""
-    if opcode in _ORDER:
+    if opcode in ORDER:
         return "order"
     if is_random(instruction) or opcode in ("sqrt", "batch_norm_training", "batch_norm_inference", "batch_norm_grad"):
         return "functions"

@@ -6,7 +6,7 @@ token or a computation is none of these: it may do more than return a function o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 from zlib import crc32
 
@@ -25,6 +25,7 @@ from .functions import random_words
 from .lapack import ROUTINES, SOLVES
 from .laws import chosen
 from .places import mixed
+from .tables import Undecidable
 from .wholes import digest, random_outputs
 
 RowDims: TypeAlias = Mapping[str, Sequence[int]]
@@ -57,11 +58,10 @@ def is_opaque(instruction: Instruction) -> bool:
 
 def opaque(instruction: Instruction, operands: Sequence[Any], along: RowDims) -> Any:
     """The results over the fields: a random number for each element, by the elements of all operands, or of a row."""
-    rows = _Rows(instruction, operands, along.get(target_of(instruction), ()))
+    rows = _Rows(instruction, operands, along)
     seeds: Any = np.zeros(rows.extents, np.uint64)
-    for place, operand in enumerate(rows.operands):
-        shared = operand.ndim < len(rows.extents) or operand.shape[: len(rows.extents)] != rows.extents
-        axes = operand.ndim if shared else operand.ndim - len(rows.extents)
+    for place, (operand, is_mapped) in enumerate(zip(rows.operands, rows.has_rows, strict=True)):
+        axes = operand.ndim - len(rows.extents) * is_mapped
         seeds = mixed(seeds ^ mixed(digest(operand, axes), place), 21)
     return rows.results(lambda name, shape, extents: _words(name, seeds, shape, extents))
 
@@ -84,14 +84,12 @@ def stand_in(instruction: Instruction, operands: Sequence[Any], along: RowDims, 
 
     If `is_constant`, all elements of all results are one number, whatever the operands are.
     """
-    rows = _Rows(instruction, operands, along.get(target_of(instruction), ()))
+    rows = _Rows(instruction, operands, along)
     sums: Any = np.zeros((*rows.extents, _TERMS))
-    for place, operand in enumerate(rows.operands):
-        outer = len(rows.extents)
-        shared = operand.ndim < outer or operand.shape[:outer] != rows.extents
+    for place, (operand, is_mapped) in enumerate(zip(rows.operands, rows.has_rows, strict=True)):
         wide = np.asarray(operand).astype(np.complex128 if operand.dtype.kind == "c" else np.float64)
         wide = wide.real + wide.imag if wide.dtype.kind == "c" else wide
-        flat = wide.reshape(-1) if shared else wide.reshape(*rows.extents, -1)
+        flat = wide.reshape(*rows.extents, -1) if is_mapped else wide.reshape(-1)
         weights = _normal(f"{rows.name} {place}", (flat.shape[-1], _TERMS)) / max(flat.shape[-1], 1) ** 0.5
         sums = sums + flat @ weights
     curves = np.tanh(sums)
@@ -113,36 +111,58 @@ def _normal(name: str, dims: Dims) -> Array:
     return np.asarray(np.random.default_rng(crc32(name.encode())).standard_normal(dims))
 
 
+def function_key(instruction: Instruction, along: RowDims) -> str:
+    """A text for the function that a call applies: its target, its configuration, and the extents of a row."""
+    dims = along.get(target_of(instruction), ())
+    rest = {key: value for key, value in instruction.attribute_values().items() if key not in _UNNAMED}
+    shapes = [[*map(_array_shape, leaves(value.shape))] for value in (instruction, *instruction.operands)]
+    first = shapes[0][0].dims if shapes[0] else ()
+    extents = {dim: first[dim] for dim in dims if dim < len(first)}
+    rows = [[(inside_of_row(shape.dims, extents), shape.dtype.kind) for shape in each] for each in shapes]
+    return f"{sorted((key, str(value)) for key, value in rest.items())} {rows}"
+
+
+def _array_shape(leaf: Any) -> Shape:
+    assert isinstance(leaf, Shape)  # calls with tokens are none of unknown functions
+    return leaf
+
+
+def has_rows(dims: Dims, extents: Mapping[int, int]) -> bool:
+    """Whether an array of these dimensions has the rows of these extents, by dimension."""
+    return all(dim < len(dims) and dims[dim] == extent for dim, extent in extents.items())
+
+
+def inside_of_row(dims: Dims, extents: Mapping[int, int]) -> Dims:
+    """The dimensions of an array within a row; all of them if it has no rows."""
+    return tuple(n for dim, n in enumerate(dims) if dim not in extents) if has_rows(dims, extents) else dims
+
+
 class _Rows:
     """A call with the dimensions of rows moved to the front of its operands and results."""
 
-    def __init__(self, instruction: Instruction, operands: Sequence[Any], dims: Sequence[int]) -> None:
-        self.instruction = instruction
-        shapes = [leaf for leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
-        self.dims = tuple(dim for dim in dims if shapes and dim < shapes[0].rank)
-        self.extents = tuple(shapes[0].dims[dim] for dim in self.dims)
+    def __init__(self, instruction: Instruction, operands: Sequence[Any], along: RowDims) -> None:
+        self.instruction, self.name = instruction, function_key(instruction, along)
+        self.shapes = [_array_shape(leaf) for leaf in leaves(instruction.shape)]
+        first = self.shapes[0].dims if self.shapes else ()
+        dims = along.get(target_of(instruction), ())
+        self.by_dim = {dim: first[dim] for dim in dims if dim < len(first)}
+        self.extents = tuple(self.by_dim.values())
         arrays = [np.asarray(leaf) for operand in operands for leaf in flatten(operand)]
-        self.operands = [self._to_front(array) for array in arrays]
-        rest = {key: value for key, value in instruction.attribute_values().items() if key not in _UNNAMED}
-        whole = [tuple(each.shape[len(self.extents) :] if self._has_rows(array) else array.shape)
-                 for each, array in zip(self.operands, arrays, strict=True)]  # fmt: skip
-        self.name = f"{sorted((key, str(value)) for key, value in rest.items())} {whole}"
+        self.has_rows = [has_rows(array.shape, self.by_dim) for array in arrays]
+        self.operands = [self._to_front(*pair) for pair in zip(arrays, self.has_rows, strict=True)]
 
-    def _has_rows(self, array: Array) -> bool:
-        return all(dim < array.ndim and array.shape[dim] == extent
-                   for dim, extent in zip(self.dims, self.extents, strict=True))  # fmt: skip
+    def _to_front(self, array: Array, is_moved: bool) -> Array:
+        return np.moveaxis(array, [*self.by_dim], range(len(self.by_dim))) if is_moved else array
 
-    def _to_front(self, array: Array) -> Array:
-        return np.moveaxis(array, self.dims, range(len(self.dims))) if self._has_rows(array) else array
-
-    def results(self, make: Any) -> Any:
+    def results(self, make: Callable[[str, Shape, Dims], Any]) -> Any:
         """The value of the call, with each array by `make(name, shape, extents)` for the dimensions within a row."""
         found = []
-        for number, shape in enumerate(leaf for leaf in leaves(self.instruction.shape) if isinstance(leaf, Shape)):
-            has_rows = all(dim < shape.rank and shape.dims[dim] == extent
-                           for dim, extent in zip(self.dims, self.extents, strict=True))  # fmt: skip
-            inside = tuple(n for dim, n in enumerate(shape.dims) if not has_rows or dim not in self.dims)
-            array = make(f"{self.name} {number} {inside} {shape.dtype.kind}", shape, inside)
-            found.append(np.moveaxis(array, range(len(self.dims)), self.dims) if has_rows else array)
+        for number, shape in enumerate(self.shapes):
+            if has_rows(shape.dims, self.by_dim):
+                array = make(f"{self.name} {number}", shape, inside_of_row(shape.dims, self.by_dim))
+                array = np.moveaxis(array, range(len(self.by_dim)), [*self.by_dim])
+            else:  # a result of all rows together
+                raise Undecidable(f"results without the rows of {target_of(self.instruction)}")
+            found.append(array)
         given = iter(found)
         return map_leaves(lambda leaf: next(given), self.instruction.shape)
