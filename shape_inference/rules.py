@@ -59,7 +59,7 @@ class Table(dict[str, Entry]):
 
 
 class RuleTable(Table[Callable[..., Any]]):
-    """A table from opcode to function. As a decorator, it adds a function under the function's name.
+    """A table from opcode to function. Used as a decorator, it adds a function under the function's name.
 
     >>> cost = RuleTable("cost")
     >>> @cost

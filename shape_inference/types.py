@@ -270,7 +270,7 @@ class Shape(Extents):
 
     @property
     def bytes(self) -> int:
-        """The size of the elements in bytes as NumPy stores them; a type narrower than 8 bits takes one byte each."""
+        """The size in bytes of all elements as NumPy stores them; an element narrower than 8 bits takes one byte."""
         return self.size * self.dtype.dtype.itemsize
 
     @property

@@ -163,12 +163,12 @@ class Equivalence(Reported):
     """The verdict of `xb.equivalent`.
 
     `kind` is equal, different or undecided. `draws` is the number of random inputs on which both programs were
-    evaluated. `log2_error` is the logarithm of the probability that programs with different arithmetic are called
-    equal. `assumed` lists classes of assumptions with their counts: instructions of both programs, arguments with a
-    domain, or kinds of inputs for which results diverge. `undecided` lists the classes that were not decided, or the
-    reason why the verdict is undecided. `difference` shows where the programs differ. `kinds` lists the kinds of inputs
-    on which both programs were run in floating point. `example` is an input on which the floating-point runs differ; if
-    the programs are equal, it is a large or tiny input.
+    evaluated. `log2_error` is the base-2 logarithm of the probability that programs with different arithmetic are
+    reported as equal. `assumed` lists classes of assumptions, each with a count: the number of instructions in both
+    programs, of arguments with a domain, or of kinds of inputs for which the results diverge. `undecided` lists the
+    classes that were not decided, or the reason why the verdict is undecided. `difference` shows where the programs
+    differ. `kinds` lists the kinds of inputs on which both programs were run in floating point. `example` is an input
+    on which the floating-point runs differ; if the programs are equal, it is a large or tiny input.
     """
 
     kind: Kind
@@ -188,7 +188,7 @@ class Equivalence(Reported):
         return self.kind == "equal"
 
     def report(self, *, all: bool = False, width: int = WIDTH) -> str:
-        """Return the report as text; `all` shows the classes that str() folds after ten."""
+        """Return the report as text; `all` also shows the classes after the tenth, which str() omits."""
         return plain(self.lines(all, width))
 
     def __str__(self) -> str:
@@ -200,7 +200,7 @@ class Equivalence(Reported):
     def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
         """Return the lines of the report: the verdict, its reasons, and the undecided or assumed classes.
 
-        `more` is the hint that says how to see folded lines.
+        `more` is the hint that says how to show omitted lines.
         """
         style = {"equal": "good", "different": "bad", "undecided": "waits"}[self.kind]
         yield (StyledText(self._first_line(), style),)

@@ -13,7 +13,7 @@ from xbuild.core.graph import Computation
 
 
 class ArgumentError(XbuildError):
-    """Raised if an argument does not fit its parameter, or an item does not fit the infeed that reads it."""
+    """Raised if an argument does not fit its parameter, or if an item does not fit the infeed that reads it."""
 
 
 def read(value: Any, shape: AnyShape, name: str) -> Any:

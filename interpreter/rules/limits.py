@@ -32,7 +32,8 @@ def _half_the_memory() -> int:
 
 @frozen
 class Limits:
-    """The limits at which a run stops with a report: `trips` of each loop, total `seconds`, and `bytes` of each value.
+    """The limits at which a run stops with a report: the `trips` of each loop, the total `seconds`, and the `bytes` of
+    each value.
 
     None means no limit. The default of `bytes` is half of the machine's memory.
 

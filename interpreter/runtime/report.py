@@ -96,13 +96,13 @@ class Report:
         return self.report()
 
     def report(self, *, all: bool = False, width: int = WIDTH) -> str:
-        """Return the report as text; `all` shows the rows that str() folds after ten."""
+        """Return the report as text; `all` also shows the rows after the tenth, which str() omits."""
         return plain(self.lines(all, width))
 
     def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
         """Return the lines of the report.
 
-        The lines contain the summary, the devices at fault, the cause and the fix, then all other devices.
+        They contain the summary, the devices at fault, the cause and the fix, followed by all other devices.
         """
         yield (StyledText(f"stopped: {self.message} [{self.kind}]", "bad"),)
         causes = [state for state in self.devices if state.cause]
@@ -135,8 +135,8 @@ class Report:
 
     @property
     def issues(self) -> tuple[Issue, ...]:
-        """The stop as an issue at the line of a device at fault. The lines of the other devices are its related
-        places."""
+        """The stop as an issue, at the line where a device at fault stopped. The lines of the other devices are its
+        related places."""
         causes = [state for state in self.devices if state.cause] or [s for s in self.devices if not s.ended]
         at = [state.instruction for state in causes if state.instruction is not None]
         source = next((i.source for i in at if i.source is not None), None)
@@ -174,7 +174,7 @@ class Report:
 
 
 class Stopped(Harmless):
-    """Raised if a run cannot continue; `report` says where each device is, and why it stopped there."""
+    """Raised if a run cannot continue; `report` says where each device stopped, and why."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(str(report))

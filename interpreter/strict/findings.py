@@ -112,8 +112,9 @@ class StrictFinding:
     """A finding of a strict run (a clamped index, a dropped update, a new NaN, ...) at one place on one device.
 
     `standing` is the instruction with its call path and loop trips. `index` is the element of its result, or None if
-    the finding has no element. `values` are the values of the operands at this element. `further` counts repetitions at
-    other elements or in other trips. `chain` is the backward slice of the instruction, parameters first.
+    the finding is not about a single element. `values` are the values of the operands at this element. `further` counts
+    more occurrences at other elements or in other trips. `chain` is the backward slice of the instruction, parameters
+    first.
     """
 
     kind: str = field(validator=lambda _, __, kind: _known(kind))
@@ -169,12 +170,12 @@ class StrictFinding:
 
 @frozen
 class StrictReport(Reported):
-    """All findings of a run, in the order of their detection."""
+    """All findings of a run, in the order in which they were detected."""
 
     findings: tuple[StrictFinding, ...]
 
     def report(self, *, all: bool = False) -> str:
-        """Return the report as text; `all` shows the places that str() folds after ten."""
+        """Return the report as text; `all` also shows the places after the tenth, which str() omits."""
         return "\n".join(self.lines(all))
 
     def __str__(self) -> str:
@@ -184,7 +185,7 @@ class StrictReport(Reported):
         return headed(self.lines())
 
     def lines(self, all: bool = False, more: str = MORE) -> Iterator[str]:
-        """Return the lines of the report; `more` is the hint that says how to see folded places."""
+        """Return the lines of the report; `more` is the hint that says how to show omitted places."""
         total = sum(1 + finding.further for finding in self.findings)
         groups = self._groups()
         kinds = ", ".join(dict.fromkeys(finding.kind for finding in self.findings))

@@ -292,8 +292,8 @@ class _Part:
 class Replication(Reported):
     """For every value of a program, the groups of devices that hold equal values in every run. `str` returns a table.
 
-    Devices of one group execute an instruction equally often, with equal values each time. Devices of different groups
-    may have different values.
+    Devices of one group execute an instruction the same number of times, with equal values each time. Devices of
+    different groups may have different values.
     """
 
     parts: tuple[_Part, ...]
@@ -348,7 +348,7 @@ class Replication(Reported):
         """Explain whether a value is equal on all devices.
 
         If the value may differ, the text shows the path back to the origin of the difference.
-        Raises the errors of `groups`.
+        Raises the same errors as `groups`.
 
         >>> import xbuild as xb
         >>> scaled = xb.computation(xb.f32[2])(lambda x: xb.cross_replica_sum(x) * x)
@@ -361,7 +361,7 @@ class Replication(Reported):
         return reason_text(self, self._instruction(value), tuple(leaf))
 
     def counts(self) -> dict[Instruction, int]:
-        """Return the number of groups of devices with equal values, for each value.
+        """Return, for each value, the number of groups of devices that hold equal values.
 
         `xb.viz` can show these numbers in a picture.
 
@@ -378,7 +378,7 @@ class Replication(Reported):
         return {each: len(self.groups(each)) for each in self.values()}
 
     def values(self) -> Iterator[Instruction]:
-        """Return the instructions with known facts, computation by computation."""
+        """Return the instructions for which groups are known, computation by computation."""
         for part in self.parts:
             for _, each in part.values():
                 yield each

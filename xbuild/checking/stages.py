@@ -71,7 +71,7 @@ MOST_BUFFERS = 4
 
 
 class ScheduleError(Harmless, ValueError):
-    """Raised if the programs cannot run to the end in any order; `verdict` says why."""
+    """Raised if the programs cannot run to completion in any order; `verdict` says why."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(str(verdict))

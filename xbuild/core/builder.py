@@ -175,13 +175,14 @@ class Builder(Uncopied):
         return self._instructions[count:]
 
     def unique_name(self, name: str) -> str:
-        """Reserve the given name, or the name with a number that makes it unique in the module, and return it."""
+        """Reserve a name that is unique in the module, and return it: the given name, with a number added if
+        necessary."""
         return self._names.unique(name)
 
     def reserve(
         self, names: Iterable[str] = (), computations: Iterable[str] = (), parameters: Iterable[int] = ()
     ) -> None:
-        """Reserve the names and parameter numbers of an existing program, so that no new instruction repeats one."""
+        """Reserve the names and parameter numbers of an existing program, so that no new instruction reuses one."""
         instructions = [*names]
         self._names.taken.update(dict.fromkeys(instructions, 0))
         self._names.count += len(instructions)
@@ -196,7 +197,7 @@ class Builder(Uncopied):
         attributes: dict[str, Any],
         name: str | None,
     ) -> Value:
-        """Add one instruction. The function of every op calls this method.
+        """Add one instruction. Every op function calls this method.
 
         Raises ShapeError if the op refuses its operands or attributes, and BuildError if the builder refuses the
         instruction.
@@ -232,8 +233,8 @@ class Builder(Uncopied):
         return tuple(self._instructions)
 
     def adopt(self, instructions: Iterable[Instruction]) -> None:
-        """Add instructions of another computation unchanged. Their operands must be recorded here or be among the added
-        instructions."""
+        """Add instructions from another computation, unchanged. Their operands must be recorded here or be among the
+        added instructions."""
         for each in instructions:
             self._instructions.append(each)
             self._names.taken.setdefault(each.name, 0)
@@ -241,10 +242,10 @@ class Builder(Uncopied):
                 self._computation_names.taken.setdefault(called.name, 0)
 
     def build(self, root: Value | None = None) -> Computation:
-        """Return the computation of all recorded instructions; by default the last one is the root.
+        """Return a computation that contains all recorded instructions; by default, the last one is the root.
 
-        Raises BuildError if nothing is recorded, the root belongs to another builder, parameter numbers have a gap, or
-        the builder is already built.
+        Raises BuildError if nothing has been recorded, the root belongs to another builder, the parameter numbers have
+        a gap, or `build` has already been called.
         """
         if self.computation is not None:
             raise _build_error(

@@ -34,7 +34,8 @@ MOST_OF_A_TUPLE = 1000
 
 
 class BuildError(XbuildError):
-    """Raised when a builder is used incorrectly, for example with another builder's value or after build."""
+    """Raised when a builder is used incorrectly, for example with a value from another builder, or after `build` was
+    called."""
 
 
 class ValueUseError(BuildError, TypeError):

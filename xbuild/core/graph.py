@@ -92,7 +92,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @frozen
 class Source:
-    """A place in the user's program, in the form that messages use. Its file is not opened."""
+    """A place in the user's program, in the form that messages use. The file is not opened."""
 
     file: str
     line: int
@@ -147,7 +147,7 @@ class InstructionDraft(Immutable):
 
 @frozen(eq=False, repr=False)
 class Instruction(InstructionDraft):
-    """One op at one place of a program. Two instructions are equal only if they are the same object.
+    """One op at one place in a program. Two instructions are equal only if they are the same object.
 
     The tuple `operands` is flat: `segments` has the size of each of the op's operand lists, or is None if every list is
     one value. `annotations` (sharding, frontend_attributes, metadata, backend_config) have no effect here, but are
@@ -156,7 +156,7 @@ class Instruction(InstructionDraft):
 
     @property
     def source(self) -> Source | None:
-        """The user's line that recorded the instruction; it is resolved on access, to keep recording fast."""
+        """The user's line that recorded the instruction. It is resolved only on access, which keeps recording fast."""
         return resolve(*self.where) if isinstance(self.where, tuple) else self.where
 
     def arguments(self) -> tuple[Any, ...]:
@@ -170,7 +170,7 @@ class Instruction(InstructionDraft):
 
     @property
     def called(self) -> tuple[Computation, ...]:
-        """The computations that the instruction's attributes name, in order."""
+        """The computations that the instruction's attributes refer to, in order."""
         return tuple(region for _, region in self.regions())
 
     def regions(self) -> Iterator[tuple[str, Computation]]:
@@ -199,7 +199,8 @@ def _computations(given: Iterable[Computation]) -> tuple[Computation, ...]:
 
 @frozen(eq=False, repr=False, slots=False)
 class Computation(Showable, Immutable):
-    """Instructions in recorded order, including the root. If no builder recorded them, only `check` checks them."""
+    """Instructions in recorded order, including the root. Instructions that no builder recorded are checked only when
+    `check` is called."""
 
     name: str
     instructions: tuple[Instruction, ...] = field(converter=_instructions)
@@ -247,7 +248,7 @@ class Computation(Showable, Immutable):
         return graph
 
     def reachable(self, known: Container[Computation] = ()) -> tuple[Computation, ...]:
-        """Return this computation and all that it calls, directly or indirectly.
+        """Return this computation and all computations that it calls, directly or indirectly.
 
         Callees come first, and each computation occurs once. Computations in `known` are left out.
         """
@@ -291,7 +292,7 @@ class Computation(Showable, Immutable):
 class Module(Showable, Immutable):
     """One program for every device (SPMD): device = replica * num_partitions + partition.
 
-    `annotations` are spelled as in the header of an HLO module. They have no effect here, but are printed. Raises
+    `annotations` are written as in the header of an HLO module. They have no effect here, but are printed. Raises
     ValueError if a count is not positive or the entry is not among the computations.
     """
 
@@ -341,8 +342,8 @@ class Module(Showable, Immutable):
         """Return the module as StableHLO text, in MLIR's pretty form, which JAX and XLA read.
 
         Tuples become several values, and called computations become regions at their calls; docs/stablehlo.md describes
-        the rest. `locations` adds the name of each instruction and the user's line. Raises StablehloError
-        (not_in_stablehlo) if StableHLO cannot express an op, an element type or a constant.
+        the rest. `locations` adds the name of each instruction and the user's line that recorded it. Raises
+        StablehloError (not_in_stablehlo) if StableHLO cannot express an op, an element type or a constant.
 
         >>> import xbuild as xb
         >>> double = xb.computation(xb.f32[2])(lambda x: x + x)
@@ -383,7 +384,7 @@ def _modules(given: Mapping[int, Module] | Sequence[Module]) -> dict[int, Module
 @frozen(eq=False, repr=False, slots=False)
 class ModuleGroup(Showable, Immutable):
     """One program for each device (MPMD), given as a mapping from devices to programs or as a list. Channel ids pair
-    Send and Recv across programs."""
+    sends with recvs across programs."""
 
     modules: Mapping[int, Module] = field(converter=_modules)
 

@@ -188,9 +188,9 @@ class CollectiveCost:
     """A collective, or one end of a transfer: `payload` bytes in each of `num_groups` groups of `group_size` devices.
 
     `axes` names the mesh axes of its groups, or describes the groups if no axes fit. `algorithms` lists the algorithms
-    that apply; the first is counted. `is_bound` means that the amount depends on data, and that the stated amount is
-    the maximum. For pairs of devices, `moved_along` has the axes along which the coordinates of source and target
-    differ.
+    that apply; the first is counted. `is_bound` means that the amount depends on the data, and that the stated amount
+    is the maximum. For a transfer between pairs of devices, `moved_along` lists the axes along which the coordinates of
+    source and target differ.
     """
 
     instruction: Instruction
@@ -204,8 +204,8 @@ class CollectiveCost:
 
     @property
     def link_bytes(self) -> int:
-        """The bytes sent over the busiest link in one execution, with the first algorithm. A transfer is counted at its
-        send."""
+        """The bytes sent over the busiest link in one execution if the first algorithm is used. A transfer is counted
+        at its send."""
         return 0 if self._is_recv else self.algorithms[0].link_bytes
 
     @property
@@ -214,7 +214,7 @@ class CollectiveCost:
 
     @property
     def total_bytes(self) -> int:
-        """The bytes sent over all links of all groups in one execution, with the first algorithm."""
+        """The bytes sent over all links of all groups in one execution if the first algorithm is used."""
         return 0 if self._is_recv else self.algorithms[0].total_bytes * self.num_groups
 
     @property

@@ -39,9 +39,9 @@ By: TypeAlias = Literal["scope", "op", "axis"]
 
 @frozen(kw_only=True)
 class CostRow:
-    """An instruction of a computation, which each of `devices` devices executes `times` times.
+    """One instruction in a computation; each of `devices` devices executes it `times` times.
 
-    `work` and `bytes` count one execution. `flops`, `transcendentals` and all other numbers count all executions of one
+    `work` and `bytes` count one execution. `flops`, `transcendentals` and all other numbers count all executions on one
     device. `is_known` is False inside a loop with an unknown trip count, which counts as one trip.
     """
 
@@ -63,7 +63,8 @@ class CostRow:
 
     @property
     def axis(self) -> str:
-        """The mesh axes of the collective, `pairs` for a transfer between pairs, or empty for work of one device."""
+        """The mesh axes of the collective, `pairs` for a transfer between pairs of devices, or empty for work on a
+        single device."""
         return (self.collective.axes or "pairs") if self.collective else ""
 
     @property
@@ -131,10 +132,10 @@ _KEYS: dict[str, Callable[[CostRow], str]] = {
 
 @frozen(repr=False)
 class Cost(Reported):
-    """The cost of a program on one device; with several programs, on the device with the most FLOPs.
+    """The cost of a program on one device; for several programs, the cost on the device with the most FLOPs.
 
-    The memory is that of the device with the highest peak. `rows` has the rows of all programs. `mesh` is the given
-    mesh, or the mesh inferred from the device groups. `first_devices` has the first device of each program.
+    The memory is that of the device with the highest peak. `rows` contains the rows of all programs. `mesh` is the
+    given mesh, or the mesh inferred from the device groups. `first_devices` lists the first device of each program.
     """
 
     name: str
@@ -198,7 +199,7 @@ class Cost(Reported):
 
     @property
     def transcendentals(self) -> int:
-        """The number of values of exp, log, sine and similar functions, which `flops` does not count."""
+        """The number of evaluations of exp, log, sine and similar functions, which `flops` does not count."""
         return self._sums["transcendentals"]
 
     @property
@@ -208,7 +209,7 @@ class Cost(Reported):
 
     @property
     def link_bytes(self) -> int:
-        """The bytes sent over the busiest link of each collective, with its first algorithm."""
+        """The bytes sent over the busiest link of each collective if its first algorithm is used."""
         return self._sums["link_bytes"]
 
     @property
@@ -247,7 +248,7 @@ class Cost(Reported):
         )
 
     def by(self, what: By) -> list[Sum]:
-        """Return the sums of the rows by scope or op, or of collectives by axis, the largest first.
+        """Return the totals of the rows for each scope or op, or of the collectives for each axis, largest first.
 
         >>> import xbuild as xb
         >>> square = xb.computation(xb.f32[2, 2])(lambda x: xb.dot(x, x))
@@ -269,7 +270,8 @@ class Cost(Reported):
     def to_dict(self, by: By | None = None, top: int | None = None) -> dict[str, Any]:
         """Return the cost as plain data, for JSON.
 
-        The data contain all rows, or the `top` rows by FLOPs. With `by`, they also contain the sums by `by`.
+        The data contain all rows, or only the `top` rows with the most FLOPs. If `by` is given, they also contain the
+        totals grouped by it.
         """
         rows = self.rows if top is None else sorted(self.rows, key=lambda row: (-row.flops, -row.bytes))[:top]
         sums = {"by": [asdict(each) for each in self.by(by)[:top]]} if by is not None else {}
@@ -296,7 +298,8 @@ class Cost(Reported):
         return headed(report_lines(self, None, MOST_ROWS))
 
     def table(self, by: By | None = None, top: int = MOST_ROWS) -> str:
-        """Return the cost as text: totals, the largest instructions and collectives, or the `top` sums by `by`."""
+        """Return the cost as text: the totals, then the largest instructions and collectives or, if `by` is given, the
+        `top` totals grouped by it."""
         return "\n".join(report_lines(self, by, top))
 
 

@@ -239,7 +239,7 @@ class Diff(Reported):
         return as_dict(self)
 
     def report(self, *, all: bool = False) -> str:
-        """Return the report as text; `all` shows the rows that str() folds after ten."""
+        """Return the report as text; `all` also shows the rows after the tenth, which str() omits."""
         return "\n".join(as_lines(self, all=all))
 
     def __str__(self) -> str:

@@ -113,14 +113,14 @@ class Editor(Generic[Program]):
 
     @contextmanager
     def before(self, place: Target) -> Iterator[None]:
-        """Place the ops that are recorded in the block before this instruction."""
+        """Inside the `with` block, place new ops before this instruction."""
         draft, key = self._drafts.find(place)
         with self._inserting(draft, key, "before"):
             yield
 
     @contextmanager
     def after(self, place: Target) -> Iterator[None]:
-        """Place the ops that are recorded in the block after this instruction, before the next one."""
+        """Inside the `with` block, place new ops directly after this instruction."""
         draft, key = self._drafts.find(place)
         with self._inserting(draft, key, "after"):
             yield
@@ -137,8 +137,8 @@ class Editor(Generic[Program]):
     def replace_operand(self, place: Target, operand: int | str, by: Target) -> None:
         """Replace an operand of an instruction, identified by its number or its name, with another value.
 
-        Raises the errors of the op and of its users, whose shapes are inferred again, and used_too_early if the value
-        follows the instruction.
+        The shapes of the instruction and its users are inferred again, which can raise any error that their ops raise.
+        Raises used_too_early if the value follows the instruction.
         """
         draft, key = self._drafts.find(place)
         index = _index(draft.current(key), operand)

@@ -319,7 +319,7 @@ _WIDTH = 110
 
 @frozen(repr=False)
 class Explanation(Reported):
-    """The facts about an instruction that are known before the run, or about all instructions with one name.
+    """The facts that are known before a run about one instruction, or about all instructions with the same name.
 
     `str` returns the text, and `to_dict` returns the facts.
     """

@@ -95,7 +95,7 @@ _HEADER = "xla_builder.h"
 _OPCODES = "hlo_opcode.h"
 
 abs = _unary("abs", _FUNCTIONS,
-    "Return the absolute value. For a complex number it is the distance from 0; the smallest integer is unchanged.",
+    "Return the absolute value. For complex numbers, it is the distance from 0; the smallest integer is unchanged.",
     "xb.s8[2]: [-3, -128] -> array([   3, -128], dtype=int8)", denormals="kept")  # fmt: skip
 acos = _unary("acos", _HEADER,
     "Return the inverse cosine, in 0..π, or NaN outside -1..1.",

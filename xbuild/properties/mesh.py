@@ -25,12 +25,12 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+")
 
 @frozen(init=False, repr=False)
 class Mesh:
-    """Devices in a grid of named axes. Devices are numbered row by row, and the last axis varies fastest.
+    """Devices in a grid with named axes. Devices are numbered row by row, and the last axis varies fastest.
 
     A device is a partition, or a replica if a program has only one partition. Axes are given by keyword, as a mapping
-    from name to size, or as a list of sizes. The axes of a list are called "0", "1" and so on. `device_ids` states a
-    different order of the devices, row by row. Meshes with the same names, sizes and devices in the same order are
-    equal.
+    from name to size, or as a list of sizes. The axes of a list are called "0", "1" and so on. `device_ids` specifies a
+    different device order, row by row. Two meshes are equal if they have the same axis names, sizes and devices in the
+    same order.
     Raises: invalid_attribute if there is no axis, a name is not an identifier, the device ids are not a permutation of
     0..n-1, or the mesh has more than 1,048,576 devices or 64 axes; non_positive for a size below 1.
 
@@ -90,7 +90,7 @@ class Mesh:
         return math.prod(size for name, size in self.sizes if name in named)
 
     def named(self, axes: AxisNames) -> tuple[str, ...]:
-        """Return axis names as a tuple in the given order. Numbers of axes are replaced by their names.
+        """Return axis names as a tuple in the given order. Axis numbers are replaced with axis names.
 
         Raises unbound_axis if the mesh lacks an axis.
         """
@@ -162,8 +162,8 @@ class Mesh:
         return tuple((group[source], group[target]) for group in self.groups(axes) for source, target in pairs)
 
     def axes_of(self, groups: Groups) -> tuple[str, ...] | None:
-        """Return the axes whose groups are these, in this order, or None if there are no such axes. Groups of one
-        device have no axes.
+        """Return the axes that form exactly these groups, in this order, or None if no axes do. For groups of one
+        device, the result is empty.
 
         >>> import xbuild as xb
         >>> xb.Mesh(i=2, j=2).axes_of(((0, 2, 1, 3),))
@@ -188,7 +188,7 @@ class Mesh:
         return differing[0] if len(differing) == 1 else None
 
     def spanned(self, groups: Groups) -> tuple[str, ...] | None:
-        """Return the axes whose groups have these members, in any order, or None if there are no such axes.
+        """Return the axes that form groups with these members, in any order, or None if no axes do.
 
         >>> import xbuild as xb
         >>> xb.Mesh(i=2, j=2).spanned(((2, 0), (1, 3)))
@@ -213,7 +213,7 @@ class Mesh:
         return found
 
     def spelled(self) -> str:
-        """Return the mesh as HLO text spells it.
+        """Return the mesh in the syntax of HLO text.
 
         >>> import xbuild as xb
         >>> xb.Mesh(i=2, j=4).spelled()

@@ -111,8 +111,8 @@ class Machine:
     `flops` is one number for all types, or a number for each type that the vendor states. `memory_bandwidth` and
     `memory` are in bytes. `links` is one Link for all axes, or a mapping from axis names to Links, with "" for all
     other axes. Machines made of nodes have `node` devices in each node, `links` inside a node, and `network` between
-    nodes, where each device has its own port. Raises invalid_attribute if a number is not positive, or a name is not an
-    element type.
+    nodes, where each device has its own port. Raises invalid_attribute if a number is not positive, or if a name is not
+    an element type.
 
     >>> Machine(flops={"bf16": 2e14, "s8": 4e14}, memory_bandwidth=8e11).peak("f16")
     200000000000000.0
@@ -140,7 +140,7 @@ class Machine:
         return min(self.flops[name] for name, width in widths.items() if width == nearest)
 
     def link(self, axes: Iterable[str] = ()) -> Link:
-        """Return the links along these axes; along several axes, the slowest link."""
+        """Return the link along the given axis; for several axes, return the slowest of their links."""
         rest = self.links.get("", FREE)
         found = [self.links.get(axis, rest) for axis in axes] or [rest]
         return max(found, key=lambda each: (1 / each.bandwidth, each.alpha))

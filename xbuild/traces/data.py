@@ -184,8 +184,8 @@ class Trace:
     table for each operand of an event, with a row for each element of the result. The row contains the numbers of the
     operand elements from which the element was computed, and -1 in unused entries. `across` has such tables for values
     from other devices. `findings` are the findings of a strict run, each with its `event`. `left_out` says what was not
-    kept. `stop` is the report of a run that stopped before its end. `verdict` is the verdict of the check before the
-    run.
+    kept. `stop` is the report of a run that stopped before it completed. `verdict` is the verdict of the check before
+    the run.
 
     >>> import xbuild as xb
     >>> total = xb.Module("total", xb.computation(xb.f32[2])(xb.cross_replica_sum), num_replicas=2)

@@ -33,8 +33,8 @@ class P:
 
     Dimensions that are not listed are not split.
 
-    Along an axis that is not mentioned, all devices have the same value, unless `unreduced` names the axis: then
-    devices hold partial sums. Along an axis of `reduced`, devices have the same value, and the value's cotangent is
+    Along an axis that is not mentioned, all devices have the same value, unless `unreduced` names the axis; in that
+    case, they hold partial sums. Along an axis of `reduced`, devices have the same value, and the value's cotangent is
     unreduced.
 
     >>> import xbuild as xb
@@ -87,7 +87,8 @@ class P:
                 )
 
     def local(self, mesh: Mesh, shape: Shape, what: str) -> Shape:
-        """Return the shape of a device's part of an array. Raises divisibility if an extent is not divisible."""
+        """Return the shape of one device's shard of an array. Raises divisibility if an extent cannot be split
+        evenly."""
         self._check_rank(shape, what)
         dims = list(shape.dims)
         for dimension, cut in enumerate(self.cuts):
@@ -103,7 +104,7 @@ class P:
         return Shape(shape.dtype, tuple(dims))
 
     def whole(self, mesh: Mesh, shape: Shape, what: str) -> Shape:
-        """Return the shape of an array whose part on a device has this shape."""
+        """Return the shape of an array whose shard on each device has this shape."""
         self._check_rank(shape, what)
         dims = list(shape.dims)
         for dimension, cut in enumerate(self.cuts):

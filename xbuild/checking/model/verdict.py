@@ -61,7 +61,8 @@ def _kind(finding: Finding, attribute: Any, kind: str) -> None:
 
 @frozen
 class Finding:
-    """One finding: its kind, message, instructions and devices. A deadlock also has the blocked devices and the cycle.
+    """One finding: its kind, message, instructions and devices. For a deadlock, it also has the blocked devices and the
+    cycle.
 
     `cause` is a class of causes such as P2P_CYCLE, `cause_text` explains the cause, and `repair_text` says how to fix
     it.
@@ -82,7 +83,7 @@ class Finding:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The user's lines of the instructions, without repetitions."""
+        """The user's lines that recorded the instructions, without duplicates."""
         return tuple(dict.fromkeys(i.source for i in self.instructions if i.source is not None))
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,7 +137,7 @@ class Move:
 
 @frozen
 class Repair:
-    """The smallest edit with which a given schedule passes the check. It has no moves if the order changes completely.
+    """The smallest edit that makes a given schedule pass the check. It has no moves if the order changes completely.
 
     `schedule` is the repaired order of each device's entry. `orders` has the orders of all computations that change.
     """
@@ -174,10 +175,10 @@ class CheckArguments:
 class Verdict(Showable):
     """Whether a program may deadlock, decided before it runs. str() returns the report.
 
-    `scope` names the schedules for which the verdict holds: every legal one, the given one, or the one that the check
-    found. `schedule` has, for each device, an order of its entry's instructions that runs to the end; it is empty if
-    the program is refused. `notes` lists what the verdict does not cover, such as the collectives of a module that is
-    not partitioned yet.
+    `scope` names the schedules for which the verdict holds: every legal schedule, the given schedule, or the schedule
+    that the check found. `schedule` has, for each device, an order of its entry's instructions that runs to completion;
+    it is empty if the program is refused. `notes` lists what the verdict does not cover, such as the collectives of a
+    module that is not partitioned yet.
     """
 
     kind: VerdictKind
@@ -221,7 +222,8 @@ class Verdict(Showable):
         return (*findings, *(Issue("note", "note", note) for note in self.notes))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the facts of the report as plain data; devices with the same order share one entry of `schedule`."""
+        """Return the contents of the report as plain data; devices with the same order share one entry in
+        `schedule`."""
         return {
             "kind": self.kind,
             "scope": self.scope,
@@ -234,7 +236,7 @@ class Verdict(Showable):
         }
 
     def report(self, *, all: bool = False, width: int = WIDTH) -> str:
-        """Return the report as text; `all` shows the rows that str() folds after ten."""
+        """Return the report as text; `all` also shows the rows after the tenth, which str() omits."""
         return plain(report_lines(self, all, width))
 
     def __str__(self) -> str:
