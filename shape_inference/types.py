@@ -316,7 +316,8 @@ def _refuse_extents(dtype: PrimitiveType, extents: tuple[Any, ...]) -> NoReturn:
 
 @functools.lru_cache(maxsize=8192)
 def array_shape(dtype: PrimitiveType, dims: Dims) -> Shape:
-    """Return the static array shape with these extents. Shapes are cached, so equal shapes are usually one object."""
+    """Return the static array shape with these extents. Shapes are cached, so equal shapes are usually the same
+    object."""
     return Shape(dtype, dims)
 
 

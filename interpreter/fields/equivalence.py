@@ -49,32 +49,34 @@ def equivalent(
 ) -> Equivalence:
     """Decide whether two programs compute the same function, up to rounding.
 
-    `one` and `other` are each a Computation, a Module, a ModuleGroup, an object with a `module`, a text, a path, or a
-    JAX function that is lowered (the global program) or compiled (with its shardings). Both programs have the same
-    number of devices and get the same inputs, or `one` has one device and the devices of `other` hold parts of each
-    array. `inputs` and `outputs` state the layout of each array, in the order of parameters and results. A layout is a
-    `Sharding`, a tuple with the slices of the global array for each device, or None if the shapes determine it (an
-    array of equal shape is replicated). The default layouts are the `in_shardings` and `out_shardings` of `other`, or
-    its specs if it is the program of a shard_map.
+    `one` and `other` are each a Computation, a Module, a ModuleGroup, an object with a `module`, program text, a path,
+    or a JAX function that is lowered (for the global program) or compiled (for the program with its shardings). Both
+    programs have the same number of devices and get the same inputs, or `one` has one device and the devices of `other`
+    hold parts of each array. `inputs` and `outputs` state the layout of each array, in the order of parameters and
+    results. A layout is a `Sharding`, a tuple with the slices of the global array for each device, or None if the
+    shapes determine it (an array of equal shape is replicated). The default layouts are the `in_shardings` and
+    `out_shardings` of `other`, or its specs if it is the program of a shard_map.
 
     `arguments` gives values for parameters of `one`, by number, where random values are unsuitable (trip counts,
     indices). `domain` gives, for parameters of `one`, by number, the range in which the programs are compared:
     "positive", "nonnegative", "negative", "nonpositive", "nonzero", "unit" (from 0 to 1), or a pair (low, high) that
-    includes both ends. A domain applies to all arrays of a tuple. `limits` applies to each run; by default a loop may
-    run 10,000 trips.
+    includes both ends. For a tuple parameter, the domain applies to all of its arrays. `limits` applies to each run; by
+    default a loop may run 10,000 trips.
 
     `values` maps the name of an instruction of `one` to the name of the instruction of `other` that should have the
-    same value, with its layout as for an input. If the programs differ, the verdict reports the first of these values
-    that differs.
+    same value, and to its layout, given as for an input. If the programs differ, the verdict reports the first of these
+    values that differs.
 
-    A custom call of an unknown function without effects is a random function of its operands: calls of the same target,
-    configuration and extents return the same for equal operands. `rowwise` maps such targets to the dimensions of their
-    first operand and result along which the function maps each row by itself. A constant whose elements are omitted
-    from the text is an unknown array: `constants` maps its name in `one` to its name in `other`, or to the name and a
-    layout; the only constants of a shape are paired by themselves.
+    A custom call to an unknown function without effects is treated as a random function of its operands: calls with the
+    same target, configuration and extents return equal results for equal operands. `rowwise` maps such targets to the
+    dimensions of their first operand and result along which the function maps each row independently. A constant whose
+    elements are omitted from the text is an unknown array: `constants` maps its name in `one` to its name in `other`,
+    or to the name and a layout; if each program has only one such constant of a shape, the two are paired
+    automatically.
 
-    Large programs are compared at smaller extents, which the verdict names, where the elements along a dimension are
-    interchangeable and fewer are enough to decide; with `reduce_extents` all programs are, or none.
+    If the elements along a dimension are interchangeable and fewer are enough to decide, large programs are compared at
+    smaller extents, which the verdict lists. If `reduce_extents` is true, this applies to programs of any size; if it
+    is false, to none.
 
     Both programs are evaluated on random inputs over two 31-bit prime fields at once, without rounding. Floats become
     residues; integers and truth values are unchanged. Functions such as exp become random functions of their operands,
@@ -83,7 +85,7 @@ def equivalent(
 
     Raises TypeError if `one` or `other` is not a program, and ArgumentError if an argument does not fit its parameter.
     Raises invalid_attribute if the numbers of devices, the shapes and the layouts are inconsistent. Also raises the
-    errors of `execute` if `one` itself is refused or stops.
+    same errors as `execute` if `one` itself is refused or stops.
 
     >>> import xbuild as xb
     >>> spec = xb.f32[8]

@@ -75,9 +75,10 @@ def evaluate(
     complex128 to a complex type, and int64 becomes any type that can hold all its numbers. Arrays of other types, and
     numbers that the conversion would change, are refused.
 
-    `seed` is an integer from which random numbers are drawn. With `sequential`, every fold combines one element after
-    the other, in order. `observer` is called with the step, device, instruction and value of each instruction. `limits`
-    sets limits on loop trips, seconds and bytes (`Limits`). `execute` explains `strict` and `denormals`.
+    `seed` is the integer that seeds the random numbers. With `sequential`, every reduction combines the elements one
+    after another, in order. For each instruction that runs, `observer` is called with the step, the device, the
+    instruction and its value. `limits` sets limits on loop trips, seconds and bytes (`Limits`). See `execute` for
+    `strict` and `denormals`.
 
     Raises TypeError if the first argument is not a Computation, and ArgumentError if an argument does not fit its
     parameter. Raises Refused if the check refuses the computation, and Stopped if a limit is reached or a registered
@@ -148,23 +149,23 @@ def execute(
 ) -> list[Any]:
     """Check a program, then run it on all its devices. Return a list with the value of each device.
 
-    `program` may be a Computation, which runs on one device. `inputs` has for each device a list of its arguments, as
-    `evaluate` takes them, in the order of the devices or as a mapping from device numbers; device = replica *
-    num_partitions + partition. A value is an array of the shape of the root, a NumPy scalar for rank 0, or a tuple of
+    `program` may be a Computation, which runs on one device. `inputs` has a list of arguments for each device, in the
+    form that `evaluate` takes. The lists are in device order, or in a mapping from device numbers; device = replica *
+    num_partitions + partition. A value is an array with the root's shape, a NumPy scalar for rank 0, or a tuple of
     these. The number of cores does not change the result.
 
-    `infeed` has for each device an iterable of items, each of the shape of the infeed that reads it. `outfeed` is
-    called with the device and the item of each outfeed. `send_buffers` is the number of sends of a channel that
+    `infeed` has an iterable of items for each device; each item has the shape of the infeed that reads it. `outfeed` is
+    called with the device and the item of each outfeed. `send_buffers` is the number of sends on each channel that
     complete before their recvs are posted. `seed` is the seed from which each device draws its own random numbers. With
-    `sequential`, every fold combines one element after the other, in order. `observer` is called with the step, device,
-    instruction and value of each instruction. `limits` sets limits on loop trips, seconds and bytes (`Limits`).
-    `check=False` skips the check for deadlock before the run. The program is then refused only if it names devices that
-    do not exist. It runs in recorded order until it ends or no device can continue.
+    `sequential`, every reduction combines the elements one after another, in order. For each instruction that runs,
+    `observer` is called with the step, the device, the instruction and its value. `limits` sets limits on loop trips,
+    seconds and bytes (`Limits`). `check=False` skips the deadlock check before the run. The program is then refused
+    only if it names devices that do not exist. It runs in recorded order until it ends or no device can continue.
 
     `denormals` is "flush", as on XLA:CPU, or "keep", as in IEEE 754. With "flush", arithmetic reads denormal operands
     as zeros of the same sign, and returns such zeros for denormal results. Ops that only move elements keep denormals.
-    Denormal numbers of f16 and smaller types are kept in both modes, because these types are computed in f32. The
-    user's functions (custom calls, observers, infeeds) run in the mode of the calling thread.
+    Denormal numbers of f16 and smaller types are kept in both modes, because these types are computed in f32. User
+    functions (custom calls, observers, infeeds) run in the mode of the calling thread.
 
     Each op rounds its result. There is one exception, as on XLA:CPU. If a sum or difference of f32 or f64 arrays has
     one product as an operand and is used only in comparisons that are reduced, this product is not rounded
@@ -177,14 +178,14 @@ def execute(
     not as promised, if parameters differ although `parameter_replication` or `sharding` promises that they are equal,
     or if values differ although a type on a mesh says that they are equal. Overflow of integers in +, - and * is
     defined, so it is not a finding. The computations of map, reduce, sort and similar ops are checked on complete
-    arrays while they run. A collective, and a computation that consists of one known op, are checked by their results.
-    A strict run takes about twice as long for elementwise ops on floats, up to five times as long for divisions and
-    shifts of integers, and a tenth longer for matrix products. Without `strict` there is no cost.
+    arrays while they run. For a collective, and for a computation that consists of one known op, only the results are
+    checked. A strict run takes about twice as long for elementwise ops on floats, up to five times as long for
+    divisions and shifts of integers, and a tenth longer for matrix products. Without `strict` there is no cost.
 
-    Raises Refused if the check refuses the program, and ArgumentError if an input does not fit. Raises Stopped if no
-    device can continue, a limit is reached or a registered function raises. Raises StrictFailure at the end of a strict
-    run with findings. Raises BuildError if calls are nested more than 500 deep, or if an unchecked program names a
-    device that does not exist.
+    Raises Refused if the check refuses the program, and ArgumentError if an input does not fit its parameter or infeed.
+    Raises Stopped if no device can continue, a limit is reached or a registered function raises. Raises StrictFailure
+    at the end of a strict run with findings. Raises BuildError if calls are nested more than 500 deep, or if an
+    unchecked program names a device that does not exist.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)

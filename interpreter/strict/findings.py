@@ -113,8 +113,8 @@ class StrictFinding:
 
     `standing` is the instruction with its call path and loop trips. `index` is the element of its result, or None if
     the finding is not about a single element. `values` are the values of the operands at this element. `further` counts
-    more occurrences at other elements or in other trips. `chain` is the backward slice of the instruction, parameters
-    first.
+    additional occurrences, at other elements or in other trips. `chain` is the backward slice of the instruction,
+    parameters first.
     """
 
     kind: str = field(validator=lambda _, __, kind: _known(kind))

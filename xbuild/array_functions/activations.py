@@ -73,7 +73,7 @@ def relu(operand: Value, *, name: str | None = None) -> Value:
 def relu6(operand: Value, *, name: str | None = None) -> Value:
     """Clamp each element to 0..6. NaN stays NaN. The derivative at 0 and at 6 is 0.
 
-    Raises: the errors of xb.relu.
+    Raises: the same errors as xb.relu.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[3])(xb.relu6)([-1.0, 2.0, 7.0])
@@ -120,7 +120,7 @@ def elu(operand: Value, alpha: float = 1.0) -> Value:
 
 @_rounded_once
 def gelu(operand: Value, approximate: bool = True) -> Value:
-    """Return x times the normal distribution function of x.
+    """Return x times the cumulative distribution function of the standard normal distribution at x.
 
     It is computed with tanh if `approximate` is true, as in jax.nn, and with erf otherwise.
     Raises: not_array; element_type_unsupported if the element type is not a float.
@@ -141,7 +141,7 @@ def gelu(operand: Value, approximate: bool = True) -> Value:
 def sigmoid(operand: Value, *, name: str | None = None) -> Value:
     """Return 1 / (1 + exp(-x)), which HLO calls logistic.
 
-    Raises: the errors of xb.ops.logistic.
+    Raises: the same errors as xb.ops.logistic.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.sigmoid)([0.0, 100.0])
@@ -235,9 +235,9 @@ def softmax(operand: Value, axis: Axis = -1, *, name: str | None = None) -> Valu
 
 @dressed
 def log_softmax(operand: Value, axis: Axis = -1, *, name: str | None = None) -> Value:
-    """Return the logarithm of xb.softmax, without its underflow: each element minus the logsumexp along `axis`.
+    """Return the logarithm of xb.softmax, but without underflow: each element minus the logsumexp along `axis`.
 
-    Raises: the errors of xb.softmax.
+    Raises: the same errors as xb.softmax.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.log_softmax)([0.0, 100.0])
@@ -257,7 +257,7 @@ def logsumexp(operand: Value, axis: Axis = None, *, keepdims: bool = False, name
 
     The largest element is subtracted before the exponentials, so that nothing overflows. The result is -inf if all
     elements are -inf. Floats narrower than f32 are computed in f32 and rounded once.
-    Raises: the errors of xb.softmax.
+    Raises: the same errors as xb.softmax.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2])(xb.logsumexp)([1000.0, 1000.0])
@@ -279,7 +279,8 @@ def one_hot(
 ) -> Value:
     """For each integer, return a vector of `num_classes` elements with 1 at that index and 0 elsewhere.
 
-    The vectors lie along a new dimension at position `axis`. An integer outside 0..num_classes-1 gives only zeros.
+    The vectors lie along a new dimension at position `axis`. An integer outside 0..num_classes-1 gives a vector of
+    zeros.
     Raises: dimension_out_of_range or negative_size; element_type_unsupported if the element type is not an integer.
 
     >>> import xbuild as xb

@@ -180,7 +180,7 @@ def sum(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str 
 def prod(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
     """Return the product of the elements along `axis`. Element types, `axis` and `keepdims` are as in xb.sum.
 
-    Raises: the errors of xb.sum.
+    Raises: the same errors as xb.sum.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.s32[4])(xb.prod)([1, 2, 3, 4])
@@ -208,7 +208,7 @@ def amax(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
 
     `x.max()` does the same; xb.max compares two operands.
     `axis` and `keepdims` are as in xb.sum.
-    Raises: non_positive if there are no elements; element_type_unsupported for complex numbers; also the errors of
+    Raises: non_positive if there are no elements; element_type_unsupported for complex numbers; also the same errors as
     xb.sum.
 
     >>> import xbuild as xb
@@ -226,7 +226,7 @@ def amin(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
 
     `x.min()` does the same; xb.min compares two operands.
     `axis` and `keepdims` are as in xb.sum.
-    Raises: the errors of xb.amax.
+    Raises: the same errors as xb.amax.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2, 2])(lambda x: x.min(axis=0))([[1.0, 5.0], [3.0, 2.0]])
@@ -241,7 +241,7 @@ def amin(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
 def any(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
     """Return whether any element along `axis` is true or nonzero, as pred. `axis` and `keepdims` are as in xb.sum.
 
-    Raises: the errors of xb.sum.
+    Raises: the same errors as xb.sum.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[3])(lambda x: xb.any(x > 2.0))([1.0, 2.0, 3.0])
@@ -256,7 +256,7 @@ def any(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str 
 def all(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Value:
     """Return whether all elements along `axis` are true or nonzero, as pred. `axis` and `keepdims` are as in xb.sum.
 
-    Raises: the errors of xb.sum.
+    Raises: the same errors as xb.sum.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[3])(lambda x: (x > 2.0).all())([1.0, 2.0, 3.0])
@@ -275,8 +275,8 @@ def _truths(operand: Value) -> Value:
 def argmax(operand: Value, axis: int | None = None, *, keepdims: bool = False, name: str | None = None) -> Value:
     """Return the index of the largest element along `axis` (default: in the flattened operand), as s32.
 
-    If several elements are equal, the result is the index of the first one. If the operand has a NaN, the result is
-    the index of the first NaN.
+    If several elements are equal, the result is the index of the first one. If the operand contains a NaN, the result
+    is the index of the first NaN.
     Raises: not_array or dimension_out_of_range; non_positive if there are no elements; element_type_unsupported for
     complex numbers.
 
@@ -293,9 +293,9 @@ def argmax(operand: Value, axis: int | None = None, *, keepdims: bool = False, n
 def argmin(operand: Value, axis: int | None = None, *, keepdims: bool = False, name: str | None = None) -> Value:
     """Return the index of the smallest element along `axis` (default: in the flattened operand), as s32.
 
-    If several elements are equal, the result is the index of the first one. If the operand has a NaN, the result is
-    the index of the first NaN.
-    Raises: the errors of xb.argmax.
+    If several elements are equal, the result is the index of the first one. If the operand contains a NaN, the result
+    is the index of the first NaN.
+    Raises: the same errors as xb.argmax.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2, 3])(lambda x: xb.argmin(x, axis=1))([[1.0, 5.0, 0.0], [7.0, 0.0, 0.0]])
@@ -337,7 +337,7 @@ def mean(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
 
     Floats narrower than f32 are computed in f32 and rounded once. `axis` and `keepdims` are as in xb.sum. The mean of
     no elements is NaN.
-    Raises: the errors of xb.sum.
+    Raises: the same errors as xb.sum.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2, 3])(lambda x: x.mean(axis=-1))([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -365,7 +365,7 @@ def var(operand: Value, axis: Axis = None, *, ddof: int = 0, keepdims: bool = Fa
     """Return the mean of the squared deviations from the mean along `axis`. `x.var()` does the same.
 
     The sum is divided by the number of elements minus `ddof`. Element types, `axis` and `keepdims` are as in xb.mean.
-    Raises: element_type_unsupported for complex numbers; also the errors of xb.sum.
+    Raises: element_type_unsupported for complex numbers; also the same errors as xb.sum.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[4])(xb.var)([1.0, 2.0, 3.0, 4.0])
@@ -380,7 +380,7 @@ def var(operand: Value, axis: Axis = None, *, ddof: int = 0, keepdims: bool = Fa
 def std(operand: Value, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False, name: str | None = None) -> Value:
     """Return the square root of xb.var, with the same arguments. `x.std()` does the same.
 
-    Raises: the errors of xb.var.
+    Raises: the same errors as xb.var.
 
     >>> import xbuild as xb
     >>> xb.computation(xb.f32[2, 2])(lambda x: x.std(axis=0))([[1.0, 2.0], [3.0, 8.0]])

@@ -143,7 +143,7 @@ def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
     Shapes: takes floats or complex numbers of shape [..., m, n]. `packed` has the same shape, and `taus` is [...,
     min(m, n)].
     Accuracy: that of xb.qr.
-    Raises: the errors of xb.qr.
+    Raises: the same errors as xb.qr.
 
     >>> import xbuild as xb
     >>> packed, taus = xb.evaluate(xb.computation(xb.f32[2, 2])(xb.qr_decomposition), [[3.0, 0.0], [4.0, 5.0]])
@@ -162,7 +162,7 @@ def product_of_elementary_householder_reflectors(a: Value, taus: Value, *, name:
     Shapes: takes floats or complex numbers, with shapes a [..., m, n] for m >= n and taus [..., k] for k <= n. Returns
     an array of shape [..., m, n].
     Accuracy: that of xb.qr.
-    Raises: the errors of xb.qr; also element_type_mismatch, or dimension_mismatch if the extents do not fit.
+    Raises: the same errors as xb.qr; also element_type_mismatch, or dimension_mismatch if the extents do not fit.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 1])

@@ -37,7 +37,7 @@ def all_reduce_start(
 ) -> Value:
     """Start an all_reduce without waiting; xb.all_reduce_done waits for the other members.
 
-    Raises: the errors of xb.ops.all_reduce_start.
+    Raises: the same errors as xb.ops.all_reduce_start.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -70,7 +70,7 @@ def all_gather_start(
     """Start an all_gather without waiting; xb.all_gather_done waits for the other members.
 
     If groups are given, `shard_count` defaults to their size.
-    Raises: invalid_attribute if shard_count is neither given nor known; otherwise the errors of
+    Raises: invalid_attribute if shard_count is neither given nor known; otherwise the same errors as
     xb.ops.all_gather_start.
 
     >>> import xbuild as xb
@@ -102,7 +102,7 @@ def collective_permute_start(
 ) -> Value:
     """Start a collective_permute without waiting; xb.collective_permute_done waits for the other members.
 
-    Raises: the errors of xb.ops.collective_permute_start.
+    Raises: the same errors as xb.ops.collective_permute_start.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -132,8 +132,8 @@ def async_start(
 ) -> Value:
     """Start the computation `calls` on the operands (one, or a list) without waiting; xb.async_done waits for it.
 
-    This function starts any collective: `xb.async_start(x, lambda y: xb.all_to_all(y, 0, 0, 2))`.
-    Raises: the errors of xb.ops.async_start.
+    This function can start any collective: `xb.async_start(x, lambda y: xb.all_to_all(y, 0, 0, 2))`.
+    Raises: the same errors as xb.ops.async_start.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])

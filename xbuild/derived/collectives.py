@@ -42,7 +42,7 @@ def all_reduce(
 ) -> Value:
     """Reduce each element with `to_apply` over the devices of the group; all members get the same result.
 
-    Raises: the errors of xb.ops.all_reduce.
+    Raises: the same errors as xb.ops.all_reduce.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -106,7 +106,7 @@ def all_gather(
     """Concatenate the operands of the group along a dimension, in group order; all members get the same result.
 
     If groups are given, `shard_count` defaults to their size.
-    Raises: invalid_attribute if shard_count is neither given nor known; otherwise the errors of xb.ops.all_gather.
+    Raises: invalid_attribute if shard_count is neither given nor known; otherwise the same errors as xb.ops.all_gather.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])
@@ -142,7 +142,8 @@ def reduce_scatter(
     """Reduce over the group, and split the result into `shard_count` parts along a dimension: member i keeps part i.
 
     If groups are given, `shard_count` defaults to their size.
-    Raises: invalid_attribute if shard_count is neither given nor known; otherwise the errors of xb.ops.reduce_scatter.
+    Raises: invalid_attribute if shard_count is neither given nor known; otherwise the same errors as
+    xb.ops.reduce_scatter.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[8, 3])
@@ -179,7 +180,7 @@ def all_to_all(
 
     If groups are given, `split_count` defaults to their size. Without dimensions, `operands` is a list with one operand
     for each member, and the result is a tuple.
-    Raises: invalid_attribute if split_count is neither given nor known; otherwise the errors of xb.ops.all_to_all.
+    Raises: invalid_attribute if split_count is neither given nor known; otherwise the same errors as xb.ops.all_to_all.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4, 16])
@@ -212,7 +213,7 @@ def collective_permute(
 ) -> Value:
     """Return the value of the device whose target is this device, or zeros if there is no such device.
 
-    Raises: the errors of xb.ops.collective_permute.
+    Raises: the same errors as xb.ops.collective_permute.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -233,7 +234,7 @@ def multi_collective_permute(
 ) -> Value:
     """Apply collective_permute to each operand, and return the results as a tuple.
 
-    Raises: no_builder (BuildError) for an empty list; otherwise the errors of xb.ops.collective_permute.
+    Raises: no_builder (BuildError) for an empty list; otherwise the same errors as xb.ops.collective_permute.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -252,7 +253,7 @@ def collective_broadcast(
 ) -> Value:
     """Send the value of the group's first device to all members of the group; devices outside all groups get zeros.
 
-    Raises: the errors of xb.ops.collective_broadcast.
+    Raises: the same errors as xb.ops.collective_broadcast.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -279,7 +280,7 @@ def ragged_all_to_all(
     """Send some rows of the operand to each member, which writes them over rows of its `output`.
 
     The operands are in HLO's order; in XlaBuilder's order, `output` is the fourth.
-    Raises: the errors of xb.ops.ragged_all_to_all.
+    Raises: the same errors as xb.ops.ragged_all_to_all.
 
     >>> import xbuild as xb
     >>> b = xb.Builder("b")

@@ -29,7 +29,7 @@ def dot(
     """Multiply vectors and matrices: contract dimension 1 of lhs (dimension 0 of a vector) with dimension 0 of rhs.
 
     One operand may be a NumPy array. `precision` is "default", "high" or "highest", for both operands or as a pair.
-    Raises: rank_too_small for a scalar; otherwise the errors of xb.ops.dot.
+    Raises: rank_too_small for a scalar; otherwise the same errors as xb.ops.dot.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2, 2], xb.f32[2])(xb.dot), [[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0])
@@ -68,7 +68,7 @@ def dot_general(
 
     `dimension_numbers` has the form ((lhs, rhs contracting), (lhs, rhs batch)). One operand may be a NumPy array.
     `precision` is as in `dot`.
-    Raises: invalid_attribute if dimensions are given in both forms; otherwise the errors of xb.ops.dot.
+    Raises: invalid_attribute if dimensions are given in both forms; otherwise the same errors as xb.ops.dot.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f32[5, 2, 3])
@@ -116,7 +116,7 @@ def ragged_dot(
 
     `dimension_numbers` has the form ((lhs, rhs contracting), (lhs, rhs batch)). `rhs_group_dims` defaults to (0,) if
     the ragged dimension is neither contracting nor batch. `precision` is as in `dot`.
-    Raises: the errors of xb.ops.ragged_dot.
+    Raises: the same errors as xb.ops.ragged_dot.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f32[5, 2])
@@ -168,7 +168,7 @@ def scaled_dot(
     """Multiply scaled operands; each block of elements has its own scale. Pairs are in the order (lhs, rhs).
 
     Operands and scales may be numbers or NumPy arrays if at least one of them is a value. `precision` is as in `dot`.
-    Raises: the errors of xb.ops.scaled_dot.
+    Raises: the same errors as xb.ops.scaled_dot.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f8e4m3fn[2, 64])

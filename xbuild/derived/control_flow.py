@@ -149,7 +149,7 @@ def map(
 ) -> Value:
     """Apply a scalar computation to the elements of all operands (one, or a list) at each position.
 
-    Raises: the errors of xb.ops.map.
+    Raises: the same errors as xb.ops.map.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3])
@@ -177,9 +177,9 @@ def fusion(
     builder: Builder | None = None,
     name: str | None = None,
 ) -> Value:
-    """Apply `calls` to the operands (one, or a list), like `call`, and mark it as one kernel.
+    """Apply `calls` to the operands (one, or a list), like `call`, and mark the call as one kernel.
 
-    Raises: the errors of xb.ops.fusion.
+    Raises: the same errors as xb.ops.fusion.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -216,7 +216,7 @@ def scan(
 
     `inputs` and `init_values` are a value, number or array, or a list of them. `to_apply` gets the slices, then the
     carries, and returns the outputs, then the next carries. The result has all outputs, then the last carries.
-    Raises: the errors of xb.ops.scan.
+    Raises: the same errors as xb.ops.scan.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3])

@@ -18,7 +18,7 @@ __all__ = [
 def convert(operand: Value, new_element_type: PrimitiveType, *, name: str | None = None) -> Value:
     """Convert each element to a different element type.
 
-    Raises: the errors of xb.ops.convert.
+    Raises: the same errors as xb.ops.convert.
 
     >>> import xbuild as xb
     >>> xb.convert(xb.constant(xb.Builder("b"), [1, 2]), xb.f32).shape
@@ -31,9 +31,9 @@ def convert(operand: Value, new_element_type: PrimitiveType, *, name: str | None
 
 @dressed
 def bitcast_convert(operand: Value, new_element_type: PrimitiveType, *, name: str | None = None) -> Value:
-    """Read the bits of each element as a different type.
+    """Reinterpret the bits of each element as a different type.
 
-    Raises: the errors of xb.ops.bitcast_convert.
+    Raises: the same errors as xb.ops.bitcast_convert.
 
     >>> import xbuild as xb
     >>> xb.bitcast_convert(xb.constant(xb.Builder("b"), [1.0, 2.0]), xb.u8).shape
@@ -45,9 +45,9 @@ def bitcast_convert(operand: Value, new_element_type: PrimitiveType, *, name: st
 
 
 def bitcast(operand: Value, shape: Shape | PrimitiveType, *, name: str | None = None) -> Value:
-    """Read the bytes of the operand, in the order of its layout, as a different shape in the order of the new layout.
+    """Reinterpret the bytes of the operand, in the order of its layout, as an array with a different shape and layout.
 
-    Raises: the errors of xb.ops.bitcast.
+    Raises: the same errors as xb.ops.bitcast.
 
     >>> import xbuild as xb
     >>> xb.bitcast(xb.constant(xb.Builder("b"), [1.0, 2.0]), xb.s32[2, 1]).shape
@@ -62,7 +62,7 @@ def bitcast(operand: Value, shape: Shape | PrimitiveType, *, name: str | None = 
 def reduce_precision(operand: Value, exponent_bits: int, mantissa_bits: int, *, name: str | None = None) -> Value:
     """Round each element to a smaller float format.
 
-    Raises: the errors of xb.ops.reduce_precision.
+    Raises: the same errors as xb.ops.reduce_precision.
 
     >>> import xbuild as xb
     >>> xb.reduce_precision(xb.constant(xb.Builder("b"), [1.0, 2.0]), 5, 10).shape
@@ -78,7 +78,7 @@ def stochastic_convert(
 ) -> Value:
     """Round each element up or down at random.
 
-    Raises: the errors of xb.ops.stochastic_convert.
+    Raises: the same errors as xb.ops.stochastic_convert.
 
     >>> import xbuild as xb
     >>> b = xb.Builder("b")

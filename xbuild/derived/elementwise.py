@@ -156,7 +156,7 @@ _DOCUMENTATION = """{sentence}
     of the result; its extents of 1 also stretch. Records a reshape and a broadcast where necessary, then the op. A
     Python number or list takes the element type of the other operand; an array keeps its own.
     Raises: rank_mismatch, dimension_mismatch, dimension_out_of_range, bad_order, duplicate_dimension,
-    attribute_length_mismatch, invalid_attribute or element_type_mismatch; also the errors of xb.ops.{name}.
+    attribute_length_mismatch, invalid_attribute or element_type_mismatch; also the same errors as xb.ops.{name}.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("b")
@@ -212,7 +212,7 @@ def compare(
 ) -> Value:
     """Compare lhs with rhs, and return pred. Operands broadcast like those of xb.add.
 
-    Raises: the errors of xb.add and xb.ops.compare.
+    Raises: the same errors as xb.add and xb.ops.compare.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])
@@ -234,7 +234,7 @@ def _comparison(direction: Direction, words: str) -> Callable[..., Value]:
     form.__name__ = form.__qualname__ = direction.lower()
     form.__doc__ = f"""Return whether lhs is {words} rhs, as pred. Operands broadcast like those of xb.add.
 
-    Raises: the errors of xb.compare.
+    Raises: the same errors as xb.compare.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])
@@ -258,7 +258,7 @@ ge = _comparison("GE", "greater than or equal to")
 def clamp(min: Operand, operand: Operand, max: Operand, *, name: str | None = None) -> Value:
     """Return min(max(min, operand), max). A number takes the element type of the first value.
 
-    Raises: the errors of xb.ops.clamp.
+    Raises: the same errors as xb.ops.clamp.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[3])
@@ -274,7 +274,7 @@ def clamp(min: Operand, operand: Operand, max: Operand, *, name: str | None = No
 def select(pred: Operand, on_true: Operand, on_false: Operand, *, name: str | None = None) -> Value:
     """Take elements of on_true where pred is true, and elements of on_false elsewhere. A scalar is broadcast.
 
-    Raises: the errors of xb.ops.select.
+    Raises: the same errors as xb.ops.select.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[3])
@@ -300,7 +300,7 @@ def floor_divide(lhs: Operand, rhs: Operand, *, name: str | None = None) -> Valu
     Operands broadcast like those of xb.add.
     Division by zero returns -2 for signed integers (-1 if lhs is zero), the largest unsigned integer, or an infinity or
     NaN for floats.
-    Raises: element_type_unsupported for complex numbers and pred; also the errors of xb.add.
+    Raises: element_type_unsupported for complex numbers and pred; also the same errors as xb.add.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.s32[3])

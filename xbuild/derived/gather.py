@@ -33,7 +33,7 @@ def gather(
 
     `start_indices` may be an array or a list of ints; by default, the vectors lie along its last dimension
     (`index_vector_dim`).
-    Raises: the errors of xb.ops.gather.
+    Raises: the same errors as xb.ops.gather.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[16, 11])

@@ -23,8 +23,8 @@ def constant(builder: Builder, literal: Any, dtype: PrimitiveType | None = None,
     """Return a constant from a Python number, a (nested) list or an array; `dtype` selects a different element type.
 
     Shapes: Python's int, float, complex and bool become s32, f32, c64 and pred. An array keeps its dtype.
-    Raises: element_type_mismatch if the type cannot hold a number; invalid_operand (BuildError) if the literal is not a
-    number.
+    Raises: element_type_mismatch if the type cannot hold one of the numbers; invalid_operand (BuildError) if the
+    literal is not a number.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("b")
@@ -43,7 +43,7 @@ def iota(builder: Builder, shape: Shape | PrimitiveType, iota_dimension: int = 0
     """Return an array in which each element is its own index along `iota_dimension`.
 
     If `shape` is an element type, the arguments have XlaBuilder's form (type, size).
-    Raises: the errors of xb.ops.iota.
+    Raises: the same errors as xb.ops.iota.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("b")
@@ -62,7 +62,8 @@ _OF_THE_RUN = opcodes(lambda op: op.depends_on in ("device", "random_state", "ta
 
 
 def is_constant(operand: Value) -> bool:
-    """Return whether a value is the same in every run: it depends on no parameter, other device, host or random number.
+    """Return whether a value is the same in every run, independent of parameters, other devices, the host and random
+    numbers.
 
     Raises: invalid_operand (BuildError) if the operand is not a value.
 

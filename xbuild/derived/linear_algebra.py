@@ -15,7 +15,7 @@ __all__ = ["cholesky", "fft", "triangular_solve"]
 def cholesky(a: Value, lower: bool = True, *, name: str | None = None) -> Value:
     """Factor symmetric (Hermitian) positive definite matrices: a = L L^H, or U^H U if `lower` is false.
 
-    Raises: the errors of xb.ops.cholesky.
+    Raises: the same errors as xb.ops.cholesky.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2, 2])(xb.cholesky), [[4.0, 2.0], [2.0, 5.0]])
@@ -40,7 +40,7 @@ def triangular_solve(
 ) -> Value:
     """Return x such that op(a) x = b, or x op(a) = b if `left_side` is false. One operand may be a NumPy array.
 
-    Raises: the errors of xb.ops.triangular_solve.
+    Raises: the same errors as xb.ops.triangular_solve.
 
     >>> import xbuild as xb
     >>> solved = xb.computation(xb.f32[2, 2], xb.f32[2, 1])(xb.triangular_solve)
@@ -70,9 +70,9 @@ def fft(
     *,
     name: str | None = None,
 ) -> Value:
-    """Compute the discrete Fourier transform over the last dimensions, one for each length (a number, or a list).
+    """Compute the discrete Fourier transform over the last dimensions, one dimension for each length in `fft_length`.
 
-    Raises: the errors of xb.ops.fft.
+    Raises: the same errors as xb.ops.fft.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 8])

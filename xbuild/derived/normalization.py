@@ -18,7 +18,7 @@ def batch_norm_training(
     """Normalize each feature with its own mean and variance, and return the tuple (output, mean, variance).
 
     Vectors may be lists or arrays.
-    Raises: the errors of xb.ops.batch_norm_training.
+    Raises: the same errors as xb.ops.batch_norm_training.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[8, 2])
@@ -48,7 +48,7 @@ def batch_norm_inference(
     """Normalize each feature with a given mean and variance.
 
     Vectors may be lists or arrays.
-    Raises: the errors of xb.ops.batch_norm_inference.
+    Raises: the same errors as xb.ops.batch_norm_inference.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[8, 2])
@@ -78,7 +78,7 @@ def batch_norm_grad(
     """Return the gradients of batch_norm_training: the tuple (grad_operand, grad_scale, grad_offset).
 
     Vectors may be lists or arrays.
-    Raises: the errors of xb.ops.batch_norm_grad.
+    Raises: the same errors as xb.ops.batch_norm_grad.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[8, 2])

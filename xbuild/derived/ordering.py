@@ -34,7 +34,7 @@ def sort(
     All operands (one, or a list) are permuted in the same way.
     Without a comparator, the first operand determines an ascending order. Floats are in their total order: NaN is last,
     and -0 precedes 0. `sort(keys, values)` means `sort((keys, values))`.
-    Raises: the errors of xb.ops.sort.
+    Raises: the same errors as xb.ops.sort.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[3])(xb.sort), [3.0, 1.0, 2.0])
@@ -69,7 +69,7 @@ def _ascending(first: Value, second: Value, *rest: Value) -> Value:
 def top_k(operand: Value, k: int, largest: bool = True, *, name: str | None = None) -> Value:
     """Return the `k` largest (or smallest) elements of each row (the last dimension) in order, and their indices.
 
-    Raises: the errors of xb.ops.topk.
+    Raises: the same errors as xb.ops.topk.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[4])
@@ -100,11 +100,11 @@ def approx_top_k(
     """Return the first `top_k` elements along a dimension, in the order of `comparator`.
 
     All operands (one, or a list) are permuted in the same way, and the result is a tuple with an array for each
-    operand. The result is exact, whatever `recall_target` allows. Without `aggregate_to_topk`, the result has as many
+    operand. The result is exact, regardless of `recall_target`. Without `aggregate_to_topk`, the result has as many
     elements as xb.approx_top_k_reduction_output_size returns, padded with the init values (one, or a list) if the
     operand has fewer. `xb.approx_top_k_fallback` is another name.
-    Raises: dimension_out_of_range; index_out_of_range if top_k is larger than the extent; also the errors of xb.sort
-    and xb.pad.
+    Raises: dimension_out_of_range; index_out_of_range if top_k is larger than the extent; also the same errors as
+    xb.sort and xb.pad.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[4], xb.s32[4])

@@ -18,7 +18,7 @@ def rng_uniform(a: Any, b: Any, shape: Shape, *, builder: Builder | None = None,
     """Return an array of random numbers, uniform in [a, b). The bounds may be numbers; if both are numbers, pass
     `builder`.
 
-    Raises: the errors of xb.ops.rng.
+    Raises: the same errors as xb.ops.rng.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("noise")
@@ -36,7 +36,7 @@ def rng_uniform(a: Any, b: Any, shape: Shape, *, builder: Builder | None = None,
 def rng_normal(mu: Any, sigma: Any, shape: Shape, *, builder: Builder | None = None, name: str | None = None) -> Value:
     """Return an array of random numbers, normal with mean mu and standard deviation sigma, which may be numbers.
 
-    Raises: the errors of xb.ops.rng.
+    Raises: the same errors as xb.ops.rng.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("noise")
@@ -66,7 +66,7 @@ def rng_bit_generator(
     """Return the next state and random bits for the given shape, as a pure function of the state.
 
     For f32 and s32, the bits are u32.
-    Raises: the errors of xb.ops.rng_bit_generator.
+    Raises: the same errors as xb.ops.rng_bit_generator.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.u64[2])(lambda state: xb.rng_bit_generator(state, xb.u32[2])), [1, 2])

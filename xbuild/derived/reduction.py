@@ -31,7 +31,7 @@ def reduce(
     By default all dimensions are reduced; negative dimensions count from the end. Init values that are numbers take
     their operand's element type. A function is traced with scalars: first the accumulators, then the elements.
     `xb.add`, `xb.maximum` and similar functions can be passed.
-    Raises: the errors of xb.ops.reduce.
+    Raises: the same errors as xb.ops.reduce.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 3])
@@ -65,7 +65,7 @@ def reduce_all(
 ) -> Value:
     """Reduce all elements to one scalar.
 
-    Raises: the errors of xb.ops.reduce.
+    Raises: the same errors as xb.ops.reduce.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])

@@ -36,7 +36,7 @@ def scatter(
 
     `scatter_indices` and `updates` may be arrays or lists of numbers. By default, the index vectors lie along the last
     dimension of `scatter_indices` (`index_vector_dim`).
-    Raises: the errors of xb.ops.scatter.
+    Raises: the same errors as xb.ops.scatter.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3, 2])

@@ -47,7 +47,7 @@ def broadcast(
     """Repeat the operand along new leading dimensions of these sizes, as in XlaBuilder.
 
     With `dimensions`, record HLO's broadcast, like `xb.ops.broadcast`. The sizes are then the extents of the result.
-    Raises: the errors of xb.ops.broadcast.
+    Raises: the same errors as xb.ops.broadcast.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[3])
@@ -190,7 +190,7 @@ rev = reverse
 def concatenate(operands: Sequence[Any], dimension: int, *, name: str | None = None) -> Value:
     """Concatenate the operands along a dimension. NumPy arrays become constants. This is XlaBuilder's ConcatInDim.
 
-    Raises: the errors of xb.ops.concatenate.
+    Raises: the same errors as xb.ops.concatenate.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.s32[2])(lambda x: xb.concatenate([x, x], 0)), [1, 2])
@@ -216,7 +216,7 @@ def pad(
     """Insert `padding_value`, a value or a number, around and between the elements of the operand.
 
     `padding` has (low, high) or (low, high, interior) for each dimension; negative values of low and high crop.
-    Raises: the errors of xb.ops.pad.
+    Raises: the same errors as xb.ops.pad.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.s32[3])(lambda x: xb.pad(x, 0, [(1, 2)])), [1, 2, 3])
@@ -248,7 +248,7 @@ def get_dimension_size(operand: Value, dimension: int, *, name: str | None = Non
 def set_dimension_size(operand: Value, size: Any, dimension: int, *, name: str | None = None) -> Value:
     """Keep the first `size` elements along `dimension`, which becomes dynamic. `size` is a value or a number.
 
-    Raises: the errors of xb.ops.set_dimension_size.
+    Raises: the same errors as xb.ops.set_dimension_size.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[3])(lambda x: xb.set_dimension_size(x, 2, 0)), [1.0, 2.0, 3.0])
@@ -296,7 +296,7 @@ def dynamic_reshape(
     """Reshape to the extents in `dim_sizes`, which are values or numbers; `dims_are_dynamic` marks the dynamic
     dimensions.
 
-    Raises: the errors of xb.ops.dynamic_reshape.
+    Raises: the same errors as xb.ops.dynamic_reshape.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])

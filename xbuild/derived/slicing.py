@@ -155,7 +155,7 @@ def slice(
 ) -> Value:
     """Take every stride-th element from start to limit (exclusive) of each dimension.
 
-    Raises: the errors of xb.ops.slice.
+    Raises: the same errors as xb.ops.slice.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10, 8])
@@ -179,7 +179,7 @@ def slice_in_dim(
 ) -> Value:
     """Slice one dimension, and keep all elements of the other dimensions.
 
-    Raises: dimension_out_of_range; also the errors of xb.ops.slice.
+    Raises: dimension_out_of_range; also the same errors as xb.ops.slice.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10, 8])
@@ -201,7 +201,7 @@ def dynamic_slice(operand: Value, start_indices: Any, slice_sizes: Sequence[int]
 
     The start indices are a list of scalar values and ints, or one vector. Ints take the type of the other indices, or
     s32.
-    Raises: the errors of xb.ops.dynamic_slice.
+    Raises: the same errors as xb.ops.dynamic_slice.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f32[10, 8])
@@ -221,7 +221,7 @@ def dynamic_update_slice(operand: Value, update: Any, start_indices: Any, *, nam
     """Write `update` (a value or a NumPy array) over the elements that begin at `start_indices`.
 
     The start indices are as in `dynamic_slice`.
-    Raises: the errors of xb.ops.dynamic_update_slice.
+    Raises: the same errors as xb.ops.dynamic_update_slice.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f32[10])

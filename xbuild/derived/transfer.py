@@ -40,7 +40,7 @@ def send(
 ) -> Value:
     """Start sending `operand` on a channel, after `token` (default: a new token), and return the context.
 
-    Raises: the errors of xb.ops.send.
+    Raises: the same errors as xb.ops.send.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -63,7 +63,7 @@ def send(
 def send_done(context: Value, *, channel_id: int, is_host_transfer: bool = False, name: str | None = None) -> Value:
     """Wait until the transfer that `send` started is complete, and return a token.
 
-    Raises: the errors of xb.ops.send_done.
+    Raises: the same errors as xb.ops.send_done.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -87,7 +87,7 @@ def send_sync(
     """Send `operand` on a channel, wait until the transfer is complete, and return the token.
 
     Records send and send_done.
-    Raises: the errors of xb.ops.send.
+    Raises: the same errors as xb.ops.send.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -119,7 +119,7 @@ def recv(
     """Post a buffer for the value that a send transfers on this channel, after `token`.
 
     Pass a builder as `token` to start from a new token.
-    Raises: the errors of xb.ops.recv.
+    Raises: the same errors as xb.ops.recv.
 
     >>> import xbuild as xb
     >>> xb.recv(xb.Builder("b"), xb.f32[4], channel_id=1, source_target_pairs=[(0, 1)]).shape
@@ -141,7 +141,7 @@ def recv(
 def recv_done(context: Value, *, channel_id: int, is_host_transfer: bool = False, name: str | None = None) -> Value:
     """Wait for the value of the channel, and return it with a token.
 
-    Raises: the errors of xb.ops.recv_done.
+    Raises: the same errors as xb.ops.recv_done.
 
     >>> import xbuild as xb
     >>> posted = xb.recv(xb.Builder("b"), xb.f32[4], channel_id=1)
@@ -166,7 +166,7 @@ def recv_sync(
 ) -> Value:
     """Wait for the value of a channel, and return it. Records recv and recv_done.
 
-    Raises: no_builder (BuildError) if neither builder nor token is given; also the errors of xb.ops.recv.
+    Raises: no_builder (BuildError) if neither builder nor token is given; also the same errors as xb.ops.recv.
 
     >>> import xbuild as xb
     >>> xb.recv_sync(xb.f32[4], 1, [(0, 1)], builder=xb.Builder("b")).shape
@@ -190,7 +190,7 @@ def infeed(token: Value | Builder, shape: AnyShape, infeed_config: str = "", *, 
     """Wait for the next item of this device's infeed, and return the tuple of the item and a token.
 
     The infeed follows `token`. Pass a builder as `token` to start from a new token.
-    Raises: the errors of xb.ops.infeed.
+    Raises: the same errors as xb.ops.infeed.
 
     >>> import xbuild as xb
     >>> data, token = xb.infeed(xb.Builder("b"), xb.f32[4])
@@ -206,7 +206,7 @@ def infeed_data(token: Value | Builder, shape: AnyShape, infeed_config: str = ""
     """Return the next item of this device's infeed, without the token.
 
     The infeeds of a builder keep their recorded order.
-    Raises: the errors of xb.ops.infeed.
+    Raises: the same errors as xb.ops.infeed.
 
     >>> import xbuild as xb
     >>> xb.infeed_data(xb.Builder("b"), xb.f32[4]).shape
@@ -229,7 +229,7 @@ def outfeed(
     """Append the operand, as one item, to this device's outfeed, after `token` (default: a new token).
 
     `outfeed_shape` defaults to the shape of the operand.
-    Raises: the errors of xb.ops.outfeed.
+    Raises: the same errors as xb.ops.outfeed.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
@@ -269,11 +269,11 @@ def custom_call(
     name: str | None = None,
     **attributes: Any,
 ) -> Value:
-    """Call the function that is registered for the target on the operands (one, or a list), and return its result.
+    """Apply the function registered for the target to the operands (one, or a list), and return its result.
 
-    `shape` is the shape of the result, or a list of shapes for a tuple. `attributes` are further attributes of
-    xb.ops.custom_call.
-    Raises: the errors of xb.ops.custom_call.
+    `shape` is the shape of the result, or a list of shapes for a tuple. `attributes` are additional attributes to pass
+    to xb.ops.custom_call.
+    Raises: the same errors as xb.ops.custom_call.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])

@@ -48,7 +48,7 @@ def get_tuple_element(operand: Value, index: int, *, name: str | None = None) ->
 def add_dependency(operand: Value, token: Value, *, name: str | None = None) -> Value:
     """Return the operand unchanged, once everything before `token` is done.
 
-    Raises: the errors of xb.ops.add_dependency.
+    Raises: the same errors as xb.ops.add_dependency.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10])
@@ -93,7 +93,7 @@ def create_token(builder: Builder, *, name: str | None = None) -> Value:
 def optimization_barrier(operand: Any, *, builder: Builder | None = None, name: str | None = None) -> Value:
     """Return the operand unchanged; a compiler must not move instructions across this op. A list becomes a tuple.
 
-    Raises: the errors of xb.tuple_.
+    Raises: the same errors as xb.tuple_.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10])

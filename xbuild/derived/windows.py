@@ -41,7 +41,7 @@ def reduce_window(
 
     Takes one operand or a list; init values that are numbers take their operand's element type. `padding` is "VALID"
     (no padding), "SAME" (ceil(extent / stride) positions), or (low, high) for each dimension; strides are 1 by default.
-    Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the errors of
+    Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the same errors as
     xb.ops.reduce_window.
 
     >>> import xbuild as xb
@@ -78,7 +78,7 @@ def select_and_scatter(
     window.
 
     Numbers and arrays take the operand's element type. `padding` and the strides are as in reduce_window.
-    Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the errors of
+    Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the same errors as
     xb.ops.select_and_scatter.
 
     >>> import xbuild as xb
@@ -111,7 +111,7 @@ def conv(
     """Convolve an input (batch, feature, spatial...) with a kernel (output feature, input feature, spatial...).
 
     `padding` is "VALID" (no padding), "SAME" (ceil(extent / stride) positions), or (low, high) for each dimension.
-    Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the errors of
+    Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the same errors as
     xb.ops.convolution.
 
     >>> import xbuild as xb
@@ -154,9 +154,9 @@ def conv_with_general_padding(
 ) -> Value:
     """Convolve with explicit padding, dilations and dimensions. `xb.conv_general_dilated` is another name.
 
-    `dimension_numbers` are letters and digits such as "b01f_01io->b01f". The default is "bf01_oi01->bf01", with a digit
-    for each spatial dimension. By default, dilations are 1 and nothing is reversed.
-    Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the errors of
+    `dimension_numbers` is a string of letters and digits such as "b01f_01io->b01f". The default is "bf01_oi01->bf01",
+    with a digit for each spatial dimension. By default, dilations are 1 and nothing is reversed.
+    Raises: invalid_attribute if `padding` or another attribute has an invalid form; otherwise the same errors as
     xb.ops.convolution.
 
     >>> import xbuild as xb

@@ -20,8 +20,9 @@ def custom_vjp(target: str) -> Callable[[Rule], Rule]:
     """Decorate a function that computes the operands' cotangents for custom calls of this target.
 
     When a derivative is built, xbuild calls rule(ct, result, *operands) with values of the program being recorded. The
-    rule returns a tuple with a cotangent of each operand's shape, or None for zeros. If the call has one operand, the
-    rule may return the cotangent itself. A later rule for the same target replaces an earlier rule.
+    rule returns a tuple with one cotangent for each operand; a cotangent has the operand's shape, or is None for zeros.
+    If the call has one operand, the rule may return the cotangent itself. A later rule for the same target replaces an
+    earlier rule.
     Raises, when a derivative is built: not_differentiable if the rule returns a different number of cotangents, or if
     their shapes differ from those of the operands.
 

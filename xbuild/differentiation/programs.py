@@ -384,11 +384,12 @@ def grad(
 
     `argnums` gives the numbers of these parameters: for an int, the result is the gradient itself; for a sequence, it
     is a tuple of gradients. The gradient with respect to a tuple is the tuple of the gradients of its float and complex
-    elements. For a complex parameter, the gradient is df/dx - i df/dy; its conjugate points uphill. Takes the programs
-    and options of xb.vjp, and raises its errors. In a ModuleGroup, each program returns the gradient of its own
-    parameters; a program whose result is not a real scalar adds nothing to the loss. Also raises not_differentiable if
-    the result is not a real scalar or a parameter holds integers, index_out_of_range if `argnums` names a missing
-    parameter, and invalid_attribute if `argnums` is not a number.
+    elements. For a complex parameter, the gradient is df/dx - i df/dy; its conjugate points in the direction of
+    steepest ascent. Takes the same programs and options as xb.vjp, and raises the same errors. In a ModuleGroup, each
+    program returns the gradient of its own parameters; a program whose result is not a real scalar adds nothing to the
+    loss. Also raises not_differentiable if the result is not a real scalar or a parameter holds integers,
+    index_out_of_range if `argnums` refers to a parameter that does not exist, and invalid_attribute if `argnums` is not
+    a number.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate

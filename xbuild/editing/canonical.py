@@ -28,7 +28,7 @@ def canonical(program: Program) -> Program:
     """Return the program with names and an order that depend only on its structure.
 
     Instructions are named `opcode.N`, the entry `main`, and other computations `computation.N`. A scheduled program
-    keeps its order. Programs of equal structure (see `same_structure`) get the same names in the same order.
+    keeps its order. Programs with the same structure (see `same_structure`) get the same names in the same order.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY e { x = f32[2] parameter(0) b = negate(x) a = tanh(x) ROOT c = add(a, b) }")

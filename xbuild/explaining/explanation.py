@@ -340,9 +340,9 @@ class Explanation(Reported):
 
 
 def explain(program: Module | ModuleGroup | Computation | MeshProgram, name: str | Instruction | Value) -> Explanation:
-    """Explain an instruction: what its op does, why it has its shape, its line, users and dependencies.
+    """Explain an instruction: what its op does, why it has its shape, and what its line, users and dependencies are.
 
-    The shape is explained in numbers, dimension by dimension. For a program of several devices, the text also says
+    The shape is explained in numbers, dimension by dimension. For a program for several devices, the text also says
     which devices hold equal values and, on a mesh, gives the type along each axis. If constants and ids determine the
     value, the text shows the value. A name that several computations have may be given as `body/add.3`; a leading `%`
     is ignored. Raises BuildError (undefined_name) if the instruction does not exist.

@@ -61,16 +61,17 @@ def from_jax(
     of the arguments in JAX's order.
 
     A function for several devices (`jax.shard_map`, `jax.pmap`, sharded arguments) becomes the program of one device,
-    as XLA partitions it: the parameters and results are shards, and `num_partitions` is the number of devices of the
+    as XLA partitions it: the parameters and results are shards, and `num_partitions` is the number of devices in the
     mesh. `num_replicas` is the number of replicas of this program. Reports name the user's Python lines.
 
     With `partition=False`, the module is the global program before partitioning, with the shardings of arguments
     (`jax.ShapeDtypeStruct(..., sharding=...)`, `in_shardings` of `jax.jit`), of constraints and of results. It needs no
-    devices: the mesh may be a `jax.sharding.AbstractMesh`. `xb.shard.partition` then makes the program of a device.
-    `kwargs` are keyword arguments of the function, including those whose names are also parameters of from_jax.
+    devices: the mesh may be a `jax.sharding.AbstractMesh`. `xb.shard.partition` then creates the program for each
+    device. `kwargs` are keyword arguments of the function, including those whose names are also parameters of from_jax.
 
     Raises XbuildError (missing_extra) if JAX is not installed, and TypeError if `function` is none of the above. Raises
-    HloParseError with the Python line if xbuild does not support the lowered text. Also raises the errors of JAX.
+    HloParseError with the Python line if xbuild does not support the lowered text. Also raises any error that JAX
+    raises.
 
     >>> import jax
     >>> from xbuild import f32

@@ -54,8 +54,9 @@ def install(mode: str = "stop", folder: str | os.PathLike[str] | None = None) ->
 
     `mode` is "stop", "warn" or "report"; `folder` is where "report" writes at the end of the process (default
     `xbuild_guard`). This function does not import JAX. If JAX is not imported yet, the guard starts when JAX is
-    imported. A new guard replaces an installed one. The `programs` of the result are the programs that JAX has compiled
-    since the call. Raises ValueError if the mode is unknown, or if `folder` is given for a mode that writes no folder.
+    imported. A new guard replaces one that is already installed. The `programs` of the result are the programs that JAX
+    has compiled since the call. Raises ValueError if the mode is unknown, or if `folder` is given for a mode that
+    writes no folder.
 
     >>> guard = install("warn")
     >>> guard.programs
@@ -78,9 +79,9 @@ def install(mode: str = "stop", folder: str | os.PathLike[str] | None = None) ->
 
 
 def uninstall() -> None:
-    """End the guard of this process: programs that JAX compiles from now on are not checked.
+    """Stop guarding this process: programs that JAX compiles from now on are not checked. In
 
-    Mode "report" writes its folder.
+    mode "report", the folder is written.
     """
     finish()
     atexit.unregister(finish)
@@ -90,7 +91,7 @@ def uninstall() -> None:
 def active(mode: str = "stop", folder: str | os.PathLike[str] | None = None) -> AbstractContextManager[Guard]:
     """Guard the block, and restore the previous guard afterwards.
 
-    Takes the arguments and raises the errors of `install`.
+    Takes the same arguments and raises the same errors as `install`.
 
     >>> with active("warn") as guard:
     ...     pass

@@ -45,10 +45,10 @@ class KeyValueStore(Protocol):
 
 @frozen
 class Comparison:
-    """The programs that the processes compiled at one place of a job.
+    """The programs that the processes compiled at one point in a job.
 
-    `names` has the module of each process. `absent` lists the processes that compiled nothing in time. `verdict` is the
-    verdict on the complete job, or None if all processes compiled the same program.
+    `names` maps each process to the name of its module. `absent` lists the processes that compiled nothing in time.
+    `verdict` is the verdict on the complete job, or None if all processes compiled the same program.
     """
 
     names: Mapping[int, str]
@@ -119,7 +119,7 @@ def compare(
 def compare_programs(names: Mapping[int, str], texts: Mapping[int, str], num_devices: int) -> Comparison:
     """Compare the programs that the processes of a job compiled, given a dump from each process.
 
-    A dump does not say which process has which device: the devices are divided equally among the processes, in order.
+    A dump does not say which devices a process has, so the devices are divided equally among the processes, in order.
 
     >>> text = "HloModule step\\n\\nENTRY e {\\n  ROOT x = f32[2] parameter(0)\\n}"
     >>> print(compare_programs({0: "step", 1: "step"}, {0: text, 1: text}, 2))

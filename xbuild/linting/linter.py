@@ -159,11 +159,11 @@ def lint(
     """Report valid code that is costly or surprising.
 
     `program` is a Computation, Module or ModuleGroup, program text, a path, or a lowered or compiled JAX function. A
-    program that is annotated with shardings is partitioned first. Each issue has the user's line, the bytes, and the
-    seconds that it costs on `machine`: a Machine, a name such as v5e, or the path of a machine file. `docs/lint.md`
-    describes the rules; `rules` names the rules to apply. An issue that costs only time is reported if it takes at
-    least the share `least` of the program's seconds. An issue that costs only memory is reported if it takes at least
-    this share of the bytes of the program's arguments.
+    program that is annotated with shardings is partitioned first. Each issue has the user's line, and the bytes and
+    seconds that the issue costs on `machine`, which is a Machine, a name such as v5e, or the path of a machine file.
+    `docs/lint.md` describes the rules; `rules` names the rules to apply. An issue that costs only time is reported if
+    it takes at least the fraction `least` of the program's time. An issue that costs only memory is reported if it
+    takes at least this fraction of the bytes of the program's arguments.
 
     The comment `# xbuild: allow RULE` on the user's line allows an issue; a comment that allows nothing is reported.
     Comments are read from the files whose code this process runs; for HLO text, only from files below `source_root`.

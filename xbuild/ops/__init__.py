@@ -1,4 +1,5 @@
-"""The strict ops, with the signatures of HLO, in one file per family. `xbuild` itself has their convenience forms."""
+"""The strict ops, with the signatures of HLO, in one file per family. `xbuild` itself provides convenience forms of
+these ops."""
 
 from typing import TYPE_CHECKING
 

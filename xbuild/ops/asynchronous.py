@@ -46,7 +46,7 @@ def all_reduce_start(
 def all_reduce_done(start: Value) -> Value:
     """Wait until every member has started, and return the result.
 
-    Shapes: takes the value of an all_reduce_start and returns the result of the same shape.
+    Shapes: takes the value of an all_reduce_start and returns a result of the same shape.
     Raises: not_array.
 
     >>> import xbuild as xb
@@ -92,7 +92,7 @@ def all_gather_start(
 def all_gather_done(start: Value) -> Value:
     """Wait until every member has started, and return the result.
 
-    Shapes: takes the (operand, result) of an all_gather_start and returns the result.
+    Shapes: takes the tuple (operand, result) from an all_gather_start and returns the result.
     Raises: not_tuple or signature_mismatch.
 
     >>> import xbuild as xb
@@ -119,7 +119,7 @@ def collective_permute_start(
 
     Shapes: takes the operands of a collective_permute and returns (operand, result, contexts...), or (input, output,
     contexts...) for an in-place update. Only collective_permute_done can use this tuple. The contexts have no effect
-    here; XLA often has two of shape u32[].
+    here; XLA often adds two contexts of shape u32[].
     Raises: not_array or invalid_group.
 
     >>> import xbuild as xb
@@ -136,7 +136,7 @@ def collective_permute_start(
 def collective_permute_done(start: Value) -> Value:
     """Wait until every member has started, and return the result.
 
-    Shapes: takes the (operand, result, contexts...) of a collective_permute_start and returns the result.
+    Shapes: takes the tuple (operand, result, contexts...) from a collective_permute_start and returns the result.
     Raises: not_tuple or signature_mismatch.
 
     >>> import xbuild as xb
@@ -169,7 +169,7 @@ def copy_start(operand: Value) -> Value:
 def copy_done(start: Value) -> Value:
     """Wait for a copy that copy_start started, and return the copy.
 
-    Shapes: takes the (destination, source, u32[]) of a copy_start and returns the destination.
+    Shapes: takes the tuple (destination, source, u32[]) from a copy_start and returns the destination.
     Raises: not_tuple or signature_mismatch.
 
     >>> import xbuild as xb
@@ -206,7 +206,7 @@ def async_start(
 def async_update(start: Value) -> Value:
     """Continue an async_start, and return its value for the next async_update or the async_done.
 
-    Shapes: takes the ((operands...), result, contexts...) of an async_start and returns the same tuple.
+    Shapes: takes the tuple ((operands...), result, contexts...) from an async_start and returns the same tuple.
     Raises: not_tuple or signature_mismatch.
 
     >>> import xbuild as xb
@@ -223,7 +223,7 @@ def async_update(start: Value) -> Value:
 def async_done(start: Value) -> Value:
     """Wait for the result of an async_start.
 
-    Shapes: takes the ((operands...), result, contexts...) of an async_start and returns the result.
+    Shapes: takes the tuple ((operands...), result, contexts...) from an async_start and returns the result.
     Raises: not_tuple or signature_mismatch.
 
     >>> import xbuild as xb

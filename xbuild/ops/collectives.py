@@ -24,10 +24,10 @@ def all_reduce(
 ) -> Value:
     """Reduce each element with `to_apply` over the devices of the group; all members get the same result.
 
-    The values are combined in ascending order of the devices.
+    The values are combined in ascending device order.
     Shapes: takes arrays of any shape. With several operands, the op returns a tuple. `to_apply` maps scalars: (E, E) ->
     E, where E is the element type or a wider type. Groups: an empty list means one group of all devices. Groups may
-    differ in size, but must name every id exactly once.
+    differ in size, but must contain every id exactly once.
     Raises: not_array, arity_mismatch, signature_mismatch or invalid_group.
 
     >>> import xbuild as xb
@@ -55,8 +55,8 @@ def all_gather(
     """Concatenate the operands of the group along `all_gather_dimension`, in group order.
 
     All members get the same result.
-    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. The dimension grows by the factor
-    `shard_count`, the size of each group.
+    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. The extent of the dimension is
+    multiplied by `shard_count`, the size of each group.
     Raises: not_array, dimension_out_of_range, non_positive or invalid_group.
 
     >>> import xbuild as xb
@@ -84,8 +84,8 @@ def reduce_scatter(
 ) -> Value:
     """Reduce over the group, and split the result along `scatter_dimension`: member i keeps part i of `shard_count`.
 
-    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. The dimension is divided by
-    `shard_count`, the size of each group.
+    Shapes: takes arrays of any shape. With several operands, the op returns a tuple. The extent of the dimension is
+    divided by `shard_count`, the size of each group.
     Raises: not_array, dimension_out_of_range, non_positive, divisibility, signature_mismatch or invalid_group.
 
     >>> import xbuild as xb
@@ -112,9 +112,9 @@ def all_to_all(
 ) -> Value:
     """Send part i of the operand to member i, and concatenate the parts from all members in group order.
 
-    Shapes: takes one array with its dimensions: split_dimension is divided by split_count, and concat_dimension is
-    multiplied by it. Without dimensions, takes one array for each member, all of the same shape, and returns the tuple
-    of the arrays that the members sent.
+    Shapes: with dimensions, takes one array; the extent of split_dimension is divided by split_count, and that of
+    concat_dimension is multiplied by it. Without dimensions, takes one array for each member, all of the same shape,
+    and returns the tuple of the arrays that the members sent.
     Raises: not_array, dimension_out_of_range, non_positive, divisibility, dimension_mismatch or invalid_group.
 
     >>> import xbuild as xb
@@ -164,7 +164,7 @@ def collective_broadcast(operand: Value, *, replica_groups: ReplicaGroups = (), 
     """Send the value of the group's first device to all members of the group; devices outside all groups get zeros.
 
     Shapes: takes an array of any shape.
-    Groups: an empty list means one group of all devices. Groups may leave out devices.
+    Groups: an empty list means one group of all devices. Groups may omit devices.
     Raises: not_array or invalid_group.
 
     >>> import xbuild as xb
@@ -204,8 +204,8 @@ def ragged_all_to_all(
     Formula: send_sizes[j] rows of this member's operand, starting at input_offsets[j], go to member j. Member j writes
     them into its output, starting at output_offsets[j] of the sender. Member i sends recv_sizes[i] rows to this member.
     All other rows of the output are unchanged. Rows that would start or end outside an array are omitted.
-    Shapes: operand [n, ...] and output [m, ...] have the same element type. The other operands are integers of one
-    shape, [members] or [members, updates of each member]. The result has the shape of `output`.
+    Shapes: operand [n, ...] and output [m, ...] have the same element type. The other operands are integer arrays of
+    the same shape, either [members] or [members, updates of each member]. The result has the shape of `output`.
     Raises: not_array, rank_too_small, rank_mismatch, dimension_mismatch, element_type_mismatch,
     element_type_unsupported or invalid_group.
 

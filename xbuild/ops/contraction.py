@@ -71,7 +71,7 @@ def ragged_dot(
     otherwise. `group_sizes` holds integers of shape [groups]. Its shape may also be [the batch, free or contracted
     dimensions before the ragged one, groups]; each index of those dimensions then has its own groups.
     Types: the rules of dot apply.
-    Raises: the errors of dot; also attribute_length_mismatch, rank_mismatch or element_type_unsupported.
+    Raises: the same errors as dot; also attribute_length_mismatch, rank_mismatch or element_type_unsupported.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[3, 1], xb.f32[2, 1, 1], xb.s32[2])
@@ -107,7 +107,7 @@ def scaled_dot(
     the operand, and the quotient is the block size. The result is that of dot.
     Types: all four operands are floats of any precision. Products and sums are computed in at least 32 bits and rounded
     once.
-    Raises: the errors of dot; also element_type_unsupported, rank_mismatch or divisibility.
+    Raises: the same errors as dot; also element_type_unsupported, rank_mismatch or divisibility.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f8e4m3fn[1, 4], xb.f8e4m3fn[1, 4], xb.f8e8m0fnu[1, 2], xb.f8e8m0fnu[1, 2])

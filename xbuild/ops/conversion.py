@@ -57,7 +57,7 @@ def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value
 
 @op(Properties("mixed", states_shape=True, work="none"))
 def bitcast(operand: Value, *, shape: Shape) -> Value:
-    """Read the bytes of the operand, in the order of its layout, as a different shape in the order of the new layout.
+    """Reinterpret the bytes of the operand, in the order of its layout, as an array with a different shape and layout.
 
     Shapes: takes an array of any shape. `shape` has the same number of bytes. Types narrower than 8 bits take one byte
     per element. A shape without a layout is laid out row by row. No other HLO op depends on a layout.

@@ -118,7 +118,7 @@ atanh = _unary("atanh", _HEADER,
     "xb.f32[2]: [0.0, 1.0] -> array([ 0., inf], dtype=float32)", denormals="returned",
     work="transcendental")  # fmt: skip
 cbrt = _unary("cbrt", "StableHLO, cbrt",
-    "Return the real cube root, also for negative numbers.",
+    "Return the real cube root, including for negative numbers.",
     "xb.f32[2]: [1.0, -1.0] -> array([ 1., -1.], dtype=float32)",
     work="transcendental")  # fmt: skip
 ceil = _unary("ceil", _FUNCTIONS,
@@ -221,20 +221,20 @@ and_ = _binary("and_", _ARITHMETIC,
     "Return the bits that are set in both operands.",
     "xb.s32[2], xb.s32[2]: [12, -1], [10, 5] -> array([8, 5], dtype=int32)", order="any")  # fmt: skip
 atan2 = _binary("atan2", "StableHLO, atan2",
-    "Return the angle of the point (rhs, lhs), in -π..π. Zeros and infinities give the results of C's atan2.",
+    "Return the angle of the point (rhs, lhs), in -π..π. Zeros and infinities give the same results as C's atan2.",
     "xb.f32[2], xb.f32[2]: [0.0, 1.0], [-1.0, 0.0] -> array([3.1415927, 1.5707964], dtype=float32)",
     work="transcendental")  # fmt: skip
 divide = _binary("divide", _ARITHMETIC,
     "Return lhs / rhs. Integer quotients are rounded towards zero. "
-    "Division of an integer by zero sets all bits (-1, or the greatest unsigned integer).",
+    "Dividing an integer by zero sets all bits (-1, or the greatest unsigned integer).",
     "xb.s32[3], xb.s32[3]: [7, -7, 7], [2, 2, 0] -> array([ 3, -3, -1], dtype=int32)")  # fmt: skip
 maximum = _binary("maximum", _ARITHMETIC,
-    "Return the greater operand, or NaN if one is NaN; +0 is greater than -0. For pred, return the logical or. "
+    "Return the greater operand, or NaN if either is NaN; +0 is greater than -0. For pred, return the logical or. "
     "Complex numbers are compared by their real parts, then by their imaginary parts.",
     "xb.f32[2], xb.f32[2]: [1.0, 5.0], [3.0, float('nan')] -> array([ 3., nan], dtype=float32)",
     order="any")  # fmt: skip
 minimum = _binary("minimum", _ARITHMETIC,
-    "Return the lesser operand, or NaN if one is NaN; -0 is less than +0. For pred, return the logical and. "
+    "Return the lesser operand, or NaN if either is NaN; -0 is less than +0. For pred, return the logical and. "
     "Complex numbers are compared by their real parts, then by their imaginary parts.",
     "xb.f32[2], xb.f32[2]: [1.0, 0.0], [3.0, -0.0] -> array([ 1., -0.], dtype=float32)",
     order="any")  # fmt: skip

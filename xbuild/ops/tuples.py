@@ -74,7 +74,7 @@ def opt_barrier(operand: Value) -> Value:
 
 @op(Properties("whole", is_identity=True))
 def domain(operand: Value, *, kind: str = "sharding", entry: str, exit: str) -> Value:
-    """Return the operand unchanged, at the boundary of two metadata domains, whose text is kept.
+    """Mark the boundary between two metadata domains, whose text is kept, and return the operand unchanged.
 
     Shapes: takes a value of any shape. The result has the same shape.
     Raises: no errors of its own.

@@ -80,11 +80,11 @@ def convolution(
 ) -> Value:
     """Slide the kernel rhs over the input lhs, and sum the products at each position. The kernel is not mirrored.
 
-    Formula: result[b, o, p] = sum over i, k of lhs[b, i, p * stride + k * window_dilation] * rhs[o, i, k]. The input
-    has zeros in the holes of base_dilation and in the padding. Negative padding crops. `window_reversal` mirrors k.
-    With feature_group_count=G, input and output features are split into G parts, and part g of the input produces part
-    g of the output. With batch_group_count=G, the batch is split into G parts, and part g produces part g of the output
-    features.
+    Formula: result[b, o, p] = sum over i, k of lhs[b, i, p * stride + k * window_dilation] * rhs[o, i, k]. The holes
+    that base_dilation inserts into the input contain zeros, and so does the padding. Negative padding crops.
+    `window_reversal` mirrors k. With feature_group_count=G, input and output features are split into G parts, and part
+    g of the input produces part g of the output. With batch_group_count=G, the batch is split into G parts, and part g
+    produces part g of the output features.
     Shapes: takes two arrays of the same rank n + 2. `dimension_numbers` names the dimensions of input, kernel and
     output in letters such as "b01f_01io->b01f". `window` has an entry for each spatial dimension, with the size of the
     kernel in that dimension.

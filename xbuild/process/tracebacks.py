@@ -17,8 +17,8 @@ _next_hook = sys.excepthook
 def full_tracebacks(full: bool = True) -> None:
     """Choose whether tracebacks of refusals show the frames inside xbuild; otherwise they end at the user's line.
 
-    The environment variable XBUILD_FULL_TRACEBACKS=1 does the same. The choice affects what Python prints for an error
-    that ends a program, and what IPython and pytest show (they hide frames with `__tracebackhide__`).
+    The environment variable XBUILD_FULL_TRACEBACKS=1 has the same effect. The choice affects what Python prints for an
+    error that ends a program, and what IPython and pytest show (they hide frames with `__tracebackhide__`).
 
     >>> import xbuild as xb
     >>> xb.full_tracebacks()

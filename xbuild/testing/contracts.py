@@ -204,7 +204,7 @@ def collectives(target: Any, *args: Any, mesh: Mesh | None = None, **kwargs: Any
     `target` is a JAX function, which is compiled for `args` and `kwargs`, or a program. `mesh` names the axes. By
     default they are the axes of the program's shardings, or are inferred from the device groups.
     Raises TypeError if the target is neither a function nor a program, missing_extra if a function is given and JAX is
-    not installed, and the errors of `xb.cost`.
+    not installed, and the same errors as `xb.cost`.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[8])(xb.cross_replica_sum)
@@ -319,7 +319,7 @@ def assert_collectives(
     combining do not change this total.
 
     `target` and `args` are as in `collectives`, and `kwargs` are keyword arguments of the function.
-    Raises ContractError if a number differs, TypeError for an unknown op, unit or element type, and the errors of
+    Raises ContractError if a number differs, TypeError for an unknown op, unit or element type, and the same errors as
     `collectives`.
 
     >>> import xbuild as xb
