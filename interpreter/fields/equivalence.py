@@ -20,8 +20,8 @@ from ..rules.limits import Limits
 from ..runtime.run import Refused
 from .comparison import ProgramComparison
 from .draws import domains_of
-from .extents import LARGE, reduced, work
 from .layouts import Layouts, ResolvedLayouts, layouts_in_text, own_layouts, resolve_layouts, with_more
+from .reduction import LARGE, reduced, work
 from .rules.opaque import RowDims
 from .run import Subject
 from .unknowns import Constants, pair_unknowns, unpaired, with_parameters

@@ -1,55 +1,33 @@
-"""Smaller extents that decide the same question: which dimensions of two programs can be reduced, and by how much.
-
-An extent n becomes k, and each element of the smaller one stands for n / k equal elements of the other: sums over it
-are multiplied by n / k. So the smaller programs compute exactly what the given ones do on inputs whose elements repeat,
-and a difference of theirs is one of the given programs.
-
-The converse holds where the elements along a dimension are interchangeable: no op knows their places, ops compute each
-by itself or sum over them, and devices hold equal parts of them. The difference of two values, or of two operands of a
-random function, is then a polynomial that is symmetric in these elements. If its monomials contain at most m different
-ones, it does not vanish where the elements have k > m values: in a monomial with the most elements, give each its own
-value; no other monomial becomes the same, but for those that symmetry maps to it, with the same coefficient. `_Counts`
-bounds m, as `Degrees` bounds degrees.
+"""Which dimensions of two programs have the same elements, as factors of extents that all of them share.
 
 Sections:
 
     Atoms: the factors of extents that dimensions share
     Which dimensions of a program are the same, and which need their extent
-    How many different elements along a dimension a monomial contains
-    The smaller programs
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import gcd, prod
 from typing import Any
-from zlib import crc32
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import define, field
 
-from shape_inference import Dims, Shape, TupleShape, XbuildError, leaves
+from shape_inference import Shape, leaves
 from shape_inference.elided import ElidedArray
-from shape_inference.trees import map_leaves
-from shape_inference.types import f64
 from xbuild.core.callbacks import CALLBACKS
-from xbuild.core.graph import Computation, Instruction, Module
-from xbuild.core.op import OPS, opcodes
-from xbuild.editing.refusals import infer_edited_shape
+from xbuild.core.graph import Instruction, Module
+from xbuild.core.op import opcodes
 from xbuild.properties.effects import PLAIN_CALLS
 from xbuild.properties.placement import is_same, target_of
-from xbuild.properties.rewriting import Rewriter, with_called
 from xbuild.properties.sites import reached
 from xbuild.sharding.rules import reducer_of, rule_of
-from xbuild.text.header import ALIASES, DONORS, LAYOUT
 
-from .degrees import Degree, inverted, is_random, joined, multiplied, multiplies
-from .layouts import DeviceLayout, ResolvedLayouts, Slices, pieces_of
+from .layouts import DeviceLayout, ResolvedLayouts, pieces_of
 from .rules.opaque import RowDims, function_key, has_rows, is_opaque
 from .run import Subject
-from .verdict import ORDER, Counterexample, Equivalence, ProgramDifference
 
 # ----------------------------------------------------------------------------
 # Atoms: the factors of extents that dimensions share.
@@ -134,8 +112,7 @@ def in_units(extents: Sequence[int], bounds: Iterable[int]) -> list[Factors]:
 # ----------------------------------------------------------------------------
 # Which dimensions of a program are the same, and which need their extent.
 
-_SUMS = frozenset({"dot", "reduce"})
-_SAME_LEAVES = frozenset({
+SAME_ARRAYS = frozenset({
     "tuple", "copy", "opt_barrier", "domain", "all_reduce", "collective_permute", "collective_broadcast",
 })  # fmt: skip
 """Ops whose results have the extents of their operands, array by array."""
@@ -180,7 +157,7 @@ class SharedExtents:
 
     def _same(self, one: Iterable[list[Factors]], other: Iterable[list[Factors]]) -> None:
         for left, right in zip(one, other, strict=True):
-            if len(left) != len(right) or any(_extent(a) != _extent(b) for a, b in zip(left, right, strict=True)):
+            if len(left) != len(right) or any(extent_of(a) != extent_of(b) for a, b in zip(left, right, strict=True)):
                 fix(atom for dim in (*left, *right) for atom in dim)
                 continue
             for a, b in zip(left, right, strict=True):
@@ -194,7 +171,7 @@ class SharedExtents:
         opcode = each.opcode
         if opcode == "parameter":
             self.arrays(each)
-        elif opcode in _SAME_LEAVES or (is_same(each) and len(each.operands) == 1):
+        elif opcode in SAME_ARRAYS or (is_same(each) and len(each.operands) == 1):
             self._same_leaves(each)
         elif opcode == "get_tuple_element":
             self._same(self.arrays(each), self._element(each))
@@ -245,19 +222,19 @@ class SharedExtents:
         along = each.attributes.all_gather_dimension if values[0] is each else each.attributes.scatter_dimension
         whole, part = map(self.of, values)
         for dim, (a, b) in enumerate(zip(whole, part, strict=True)):
-            count = _extent(a) // max(_extent(b), 1)
+            count = extent_of(a) // max(extent_of(b), 1)
             unify(a, [Atom(count, is_fixed=True), *b] if dim == along else b)
 
     def _sliced(self, each: Instruction) -> None:
         a = each.attributes
         for dim, (given, made) in enumerate(zip(self.of(each.operands[0]), self.of(each), strict=True)):
-            if _extent(given) == _extent(made):
+            if extent_of(given) == extent_of(made):
                 unify(given, made)
             elif a.strides and a.strides[dim] != 1:
                 fix([*given, *made])
             else:
                 bounds = a.start_indices[dim], a.limit_indices[dim]
-                for side, own in zip((given, made), in_units([_extent(given), _extent(made)], bounds), strict=True):
+                for side, own in zip((given, made), in_units([extent_of(given), extent_of(made)], bounds), strict=True):
                     unify(side, own)
 
     def _concatenated(self, each: Instruction) -> None:
@@ -266,7 +243,7 @@ class SharedExtents:
         for dim in range(len(sides[0])):
             if dim == along:
                 every = [side[dim] for side in sides]
-                for given, own in zip(every, in_units([_extent(given) for given in every], ()), strict=True):
+                for given, own in zip(every, in_units([extent_of(given) for given in every], ()), strict=True):
                     unify(given, own)
             else:
                 for side in sides[1:]:
@@ -277,10 +254,10 @@ class SharedExtents:
         rows = self.rowwise.get(target_of(each), ())
         arrays = [*self.arrays(each), *(array for operand in each.operands for array in self.arrays(operand))]
         first = arrays[0] if arrays else []
-        extents = {dim: _extent(first[dim]) for dim in rows if dim < len(first)}
+        extents = {dim: extent_of(first[dim]) for dim in rows if dim < len(first)}
         inside = []
         for array in arrays:
-            is_mapped = has_rows(tuple(map(_extent, array)), extents)
+            is_mapped = has_rows(tuple(map(extent_of, array)), extents)
             for dim in extents if is_mapped else ():
                 unify(first[dim], array[dim])
             inside.append([factors for dim, factors in enumerate(array) if not is_mapped or dim not in extents])
@@ -297,7 +274,7 @@ class SharedExtents:
             for factors, numbers in zip(array, maps, strict=True):
                 given = [atoms[number] for number in numbers]
                 kinds = {rule.factors[number].kind for number in numbers}
-                if prod(atom.size for atom in given) != _extent(factors):
+                if prod(atom.size for atom in given) != extent_of(factors):
                     fix([*factors, *given])
                     continue
                 unify(factors, given)
@@ -308,7 +285,7 @@ class SharedExtents:
             fix(self.of(each)[each.attributes.iota_dimension])
         if each.opcode == "dynamic_update_slice":
             for given, update in zip(*map(self.of, each.operands[:2]), strict=True):
-                if _extent(given) != _extent(update):
+                if extent_of(given) != extent_of(update):
                     fix([*given, *update])
 
     def _fix_places(self, constant: Instruction) -> None:
@@ -326,7 +303,7 @@ class SharedExtents:
 
     def match(self, one: Subject, other: Subject, laid: ResolvedLayouts) -> None:
         """Make dimensions of the arguments and results of both programs the same, by the layouts on the devices."""
-        sides = [_entry_arrays(self, subject) for subject in (one, other)]
+        sides = [entry_arrays(self, subject) for subject in (one, other)]
         for layouts, left, right in zip((laid.inputs, laid.outputs), *sides, strict=True):
             if layouts is None:
                 self._same(left, right)
@@ -340,22 +317,22 @@ class SharedExtents:
         rows = [pieces_of(part[dim]) for part in layout.parts]
         sizes = {layout.sizes(device)[dim] for device in range(len(rows))}
         bounds = [end for row in rows for each in row for end in (each.start, each.stop)]
-        if sizes != {_extent(local)}:  # padded
+        if sizes != {extent_of(local)}:  # padded
             fix([*whole, *local])
-        elif sizes == {_extent(whole)}:
+        elif sizes == {extent_of(whole)}:
             unify(whole, local)
         else:
-            for side, own in zip((whole, local), in_units([_extent(whole), _extent(local)], bounds), strict=True):
+            for side, own in zip((whole, local), in_units([extent_of(whole), extent_of(local)], bounds), strict=True):
                 unify(side, own)
 
 
-def _entry_arrays(shared: SharedExtents, subject: Subject) -> tuple[list[list[Factors]], list[list[Factors]]]:
+def entry_arrays(shared: SharedExtents, subject: Subject) -> tuple[list[list[Factors]], list[list[Factors]]]:
     entry = subject.modules[0].entry
-    parameters = [(value, n) for value in entry.parameters for n, _ in _numbered(value)]
-    return [shared.of(*each) for each in parameters], [shared.of(entry.root, n) for n, _ in _numbered(entry.root)]
+    parameters = [(value, n) for value in entry.parameters for n, _ in numbered_arrays(value)]
+    return [shared.of(*each) for each in parameters], [shared.of(entry.root, n) for n, _ in numbered_arrays(entry.root)]
 
 
-def _numbered(value: Instruction) -> list[tuple[int, Shape]]:
+def numbered_arrays(value: Instruction) -> list[tuple[int, Shape]]:
     """The arrays of a value with their numbers among its leaves."""
     return [(n, leaf) for n, leaf in enumerate(leaves(value.shape)) if isinstance(leaf, Shape)]
 
@@ -366,7 +343,7 @@ def first_leaf(element: Instruction) -> int:
     return sum(len([*leaves(shape)]) for shape in shapes.elements[: element.attributes.index])
 
 
-def _extent(factors: Factors) -> int:
+def extent_of(factors: Factors) -> int:
     return prod(atom.size for atom in map(found, factors))
 
 
@@ -389,470 +366,3 @@ def summed(each: Instruction) -> tuple[int, ...]:
     """The dimensions of the first operand over which a sum goes."""
     a = each.attributes
     return a.lhs_contracting_dims if each.opcode == "dot" else a.dimensions  # type: ignore[no-any-return]
-
-
-# ----------------------------------------------------------------------------
-# How many different elements along a dimension a monomial contains.
-
-_INFINITE = 1 << 30
-_TRIES = 4
-"""The passes after which the numbers of a loop are to be steady."""
-_PRODUCTS = frozenset({"multiply", "dot", "convolution"})
-_UNKNOWN = frozenset({
-    "recv", "recv_done", "send", "send_done", "infeed", "async_start", "async_done", "async_update", "scan",
-    "ragged_dot", "scaled_dot", "batch_norm_training", "batch_norm_inference", "batch_norm_grad", "map",
-    "select_and_scatter", "all_reduce_start", "all_reduce_done", "all_gather_start", "all_gather_done",
-    "collective_permute_start", "collective_permute_done", "copy_start", "copy_done",
-})  # fmt: skip
-"""Ops of which nothing is known here."""
-_JUDGING = frozenset({"compare", "sign", "is_finite", "convert"})
-
-
-@frozen
-class Count:
-    """How many elements along a dimension monomials of an array contain, over which sums have gone.
-
-    `degree` counts in numerators and denominators. `varies`: whether the array differs along the dimension, which it
-    then has. `divides`: whether denominators do.
-    """
-
-    degree: Degree = field(factory=Degree)
-    varies: bool = False
-    divides: bool = False
-
-
-Counts = list[Count]
-"""The counts of the arrays of a value."""
-
-
-class _Counts:
-    """The counts of all values of programs for the dimensions that have an atom, and the largest ones."""
-
-    def __init__(self, shared: SharedExtents, atom: Atom) -> None:
-        self.shared, self.atom = shared, atom
-        self.total = self.free = self.divisors = 0
-
-    def needed(self) -> int:
-        """How many different elements are enough for the difference of two elements of any two values."""
-        return self.total + 2 * self.free + self.divisors + 1
-
-    def read(self, computation: Computation, arguments: Sequence[Counts] | None = None) -> Counts:
-        """The counts of the root of a computation; without arguments, its parameters are inputs."""
-        local: dict[Instruction, Counts] = {}
-        for each in computation.instructions:
-            if each.opcode == "parameter" and arguments is not None:
-                local[each] = [*arguments[each.attributes.number]]
-            else:
-                local[each] = self._counts(each, [local[operand] for operand in each.operands])
-            for number, count in enumerate(local[each]):
-                self._note(count, self._places(each, number))
-        return local[computation.root]
-
-    def _places(self, value: Instruction, number: int) -> int:
-        """How many factors of the dimensions of an array are the atom."""
-        return sum(atom is self.atom for dim in self.shared.of(value, number) for atom in flat(dim))
-
-    def _note(self, count: Count, places: int) -> None:
-        self.total = max(self.total, count.degree.total)
-        self.free = max(self.free, places * count.varies)
-        self.divisors = max(self.divisors, sum(weight * max(n, 0) for n, weight in count.degree.denominators.values()))
-
-    def _counts(self, each: Instruction, operands: list[Counts]) -> Counts:
-        opcode = each.opcode
-        if opcode == "tuple":
-            return [count for counts in operands for count in counts]
-        if opcode == "get_tuple_element":
-            first = first_leaf(each)
-            return operands[0][first : first + len([*leaves(each.shape)])]
-        if opcode in PLAIN_CALLS:
-            return self.read(each.called[0], operands)
-        if opcode == "while":
-            return self._loop(each, operands[0])
-        if opcode == "conditional":
-            roots = [self.read(called, [given]) for called, given in zip(each.called, operands[1:], strict=True)]
-            return [self._joined(counts) for counts in zip(*roots, strict=True)]
-        numbers = range(len([*leaves(each.shape)]))
-        flat_counts = [count for counts in operands for count in counts]
-        if opcode in _SAME_LEAVES and len(flat_counts) == len(numbers):
-            return [self._of(each, [count], number) for number, count in enumerate(flat_counts)]
-        return [self._of(each, flat_counts, number) for number in numbers]
-
-    def _loop(self, each: Instruction, state: Counts) -> Counts:
-        for _ in range(_TRIES):
-            self.read(each.attributes.condition, [state])
-            after = self.read(each.attributes.body, [state])
-            both = [self._joined(pair) for pair in zip(state, after, strict=True)]
-            if both == state:
-                return state
-            state = both
-        self.total = _INFINITE
-        return state
-
-    @staticmethod
-    def _joined(counts: Sequence[Count]) -> Count:
-        degree = joined([count.degree for count in counts])
-        return Count(degree, any(c.varies for c in counts), any(c.divides for c in counts))
-
-    def _of(self, each: Instruction, operands: Counts, number: int) -> Count:
-        """The count of an array of the result of an instruction."""
-        opcode, places = each.opcode, self._places(each, number)
-        if opcode == "constant":
-            return Count()
-        if opcode == "parameter" or is_opaque(each):
-            return Count(varies=places > 0)
-        both = self._joined(operands) if operands else Count(varies=places > 0)
-        varies = both.varies and places > 0
-        if opcode in ORDER and places > 1:
-            self.total = _INFINITE  # laws of the order of elements at different places
-        if opcode in _UNKNOWN or (opcode != "reduce" and any(map(multiplies, each.called))):
-            self.total = _INFINITE if both.varies or both.degree.total else self.total
-            return both
-        if opcode == "power":
-            if both.degree.total:
-                self.total = _INFINITE
-            return Count(varies=varies, divides=varies)
-        if is_random(each) or (opcode in _JUDGING and not _is_number(each)):
-            return Count(varies=varies)
-        if opcode == "sqrt":
-            return Count(varies=varies, divides=varies)
-        degree, divides = both.degree, both.divides
-        if opcode in _PRODUCTS:
-            degree = multiplied([count.degree for count in operands])
-        if opcode == "divide":
-            degree = multiplied([operands[0].degree, inverted(operands[1].degree, 1, each)])
-            divides = divides or operands[1].varies
-        if is_sum(each):
-            given = self.shared.of(each.operands[0])
-            over = sum(atom is self.atom for dim in summed(each) for atom in flat(given[dim]))
-            if over and divides:
-                self.total = _INFINITE
-            degree = evolve(degree, numerator=degree.numerator + over)
-        elif opcode == "reduce" and any(map(multiplies, each.called)) and (both.varies or both.degree.total):
-            self.total = _INFINITE
-        return Count(degree, varies, divides)
-
-
-def _is_number(each: Instruction) -> bool:
-    """Whether a conversion keeps the number: to a float, or from an integer."""
-    source = each.operands[0].shape
-    assert isinstance(source, Shape)
-    return each.opcode == "convert" and (each.shape.dtype.kind in ("float", "complex") or source.dtype.is_integer)  # type: ignore[union-attr]
-
-
-# ----------------------------------------------------------------------------
-# The smaller programs.
-
-LARGE = 1 << 25
-"""How many products and elements two programs compute at least if their extents are reduced."""
-
-
-@frozen(eq=False)
-class Reduction:
-    """Two programs with smaller extents, their layouts, and a text for each extent that is smaller.
-
-    `sizes` has the new size of each atom.
-    """
-
-    one: Subject
-    other: Subject
-    laid: ResolvedLayouts
-    sizes: Mapping[Atom, int]
-    shared: SharedExtents
-    texts: tuple[str, ...]
-
-    def given_verdict(self, found: Equivalence, given: tuple[Subject, Subject]) -> Equivalence:
-        """The verdict on the smaller programs as one on the given programs."""
-        return evolve(
-            found,
-            difference=found.difference and self.given_difference(found.difference, given),
-            example=found.example and self.given_example(found.example, given),
-        )
-
-    def given_difference(self, found: ProgramDifference, given: tuple[Subject, Subject]) -> ProgramDifference:
-        """A difference of the smaller programs as one of the given programs, with their instructions and places."""
-        value, other = (
-            None if each is None else _given_instruction(each, subject)
-            for each, subject in zip((found.value, found.other), given, strict=True)
-        )
-        if found.output is None:
-            return evolve(found, value=value, other=other)
-        return evolve(found, element=self._given_place(found.output, found.element, given), value=value, other=other)
-
-    def given_example(self, found: Counterexample, given: tuple[Subject, Subject]) -> Counterexample:
-        """An input of the smaller programs as one of the given programs, without the arguments if they are vast."""
-        parameters = given[0].modules[0].entry.parameters
-        vast = sum(shape.size for shape in given[0].inputs(0)) * len(found.arguments) > _MOST_SHOWN
-        rows = [
-            tuple(self._given_value(*pair) for pair in zip(row, parameters, strict=True))
-            for row in (() if vast else found.arguments)
-        ]
-        return evolve(found, arguments=tuple(rows), element=self._given_place(found.output, found.element, given))
-
-    def _given_place(self, output: int, place: Dims, given: tuple[Subject, Subject]) -> Dims:
-        root = given[1].modules[0].entry.root
-        array = self.shared.of(root, _numbered(root)[output][0])
-        return tuple(_place(flat(dim), self.sizes, at) for dim, at in zip(array, place, strict=True))
-
-    def _given_value(self, value: Any, parameter: Instruction) -> Any:
-        """The value of a parameter with each element as often as it stands for."""
-        numbers = itertools.count()
-
-        def repeat(leaf: Any) -> Any:
-            for dim, factors in enumerate(self.shared.of(parameter, next(numbers))):
-                shape = [self.sizes.get(atom, atom.size) for atom in flat(factors)]
-                found = np.asarray(leaf)
-                parts = found.reshape(*found.shape[:dim], *shape, *found.shape[dim + 1 :])
-                for axis, atom in enumerate(flat(factors), dim):
-                    parts = np.repeat(parts, atom.size // self.sizes.get(atom, atom.size), axis)
-                leaf = parts.reshape(*found.shape[:dim], -1, *found.shape[dim + 1 :])
-            return leaf
-
-        return map_leaves(repeat, value)
-
-
-_MOST_SHOWN = 1 << 24
-"""The numbers of the largest inputs that an example has."""
-
-
-def _given_instruction(made: Instruction, subject: Subject) -> Instruction:
-    """The instruction of the given program from which one of a smaller program was made."""
-    every = {each.name: each for each in subject.instructions()}
-    names = [".".join(made.name.split(".")[:n]) for n in range(made.name.count(".") + 1, 0, -1)]
-    return next((every[name] for name in names if name in every), made)
-
-
-def _place(factors: Factors, sizes: Mapping[Atom, int], at: int) -> int:
-    places = np.unravel_index(at, [sizes.get(atom, atom.size) for atom in factors])
-    steps = [int(n) * (atom.size // sizes.get(atom, atom.size)) for n, atom in zip(places, factors, strict=True)]
-    return int(np.ravel_multi_index(steps, [atom.size for atom in factors]))
-
-
-def work(subject: Subject) -> int:
-    """The products and elements that a program computes on all its devices, each instruction once."""
-    return sum(map(_work, subject.instructions())) * subject.devices // len(dict.fromkeys(subject.modules))
-
-
-def _work(each: Instruction) -> int:
-    size = sum(leaf.size for leaf in leaves(each.shape) if isinstance(leaf, Shape))
-    given = each.operands[0].shape if each.opcode == "dot" else None
-    return size * (prod(given.dims[dim] for dim in summed(each)) if isinstance(given, Shape) else 1)
-
-
-def reduced(one: Subject, other: Subject, laid: ResolvedLayouts, fixed: Iterable[int] = ()) -> Reduction | None:
-    """Two programs with smaller extents where these decide the same; None if there are none.
-
-    `fixed` are parameters of the first program whose extents stay.
-    """
-    if not isinstance(one.program, Module) or not isinstance(other.program, Module):
-        return None
-    shared = SharedExtents(one.rowwise)
-    entries = [subject.modules[0].entry for subject in (one, other)]
-    for subject in (one, other):
-        shared.read(subject.modules[0])
-    shared.match(one, other, laid)
-    for number in fixed:
-        fix(atom for array in shared.arrays(entries[0].parameters[number]) for dim in array for atom in dim)
-    sizes: dict[Atom, int] = {}
-    for atom in _free_atoms(shared):
-        counts = _Counts(shared, atom)
-        for entry in entries:
-            counts.read(entry)
-        needed = counts.needed()
-        size = next((n for n in range(needed, atom.size) if atom.size % n == 0), None) if needed < atom.size else None
-        if size is not None:
-            sizes[atom] = size
-    if not sizes:
-        return None
-    try:
-        smaller = [
-            Subject(_Smaller(shared, sizes).module(subject.modules[0]), subject.rowwise) for subject in (one, other)
-        ]
-    except XbuildError:
-        return None
-    return Reduction(
-        *smaller,
-        _smaller_layouts(shared, sizes, one, other, laid),
-        sizes,
-        shared,
-        tuple(_texts(shared, sizes, entries)),
-    )
-
-
-def _free_atoms(shared: SharedExtents) -> list[Atom]:
-    every = {atom: None for array in shared.dims.values() for dim in array for atom in flat(dim)}
-    return [atom for atom in every if not atom.is_fixed and atom.size > 1]
-
-
-def _texts(shared: SharedExtents, sizes: Mapping[Atom, int], entries: Sequence[Computation]) -> Iterator[str]:
-    """For each smaller extent its size, and an argument or another value that has it."""
-    for atom, size in sizes.items():
-        places = [
-            (value, dim)
-            for (value, number), array in shared.dims.items()
-            for dim, factors in enumerate(array)
-            if number == 0 and isinstance(value.shape, Shape) and atom in flat(factors)
-        ]
-        if all(value.opcode in ("parameter", "tuple") or is_same(value) for value, _ in places):
-            continue  # no op computes with it
-        inputs = [place for place in places if place[0] in entries[0].parameters]
-        value, dim = (inputs or places)[0]
-        whole: Any = value.shape
-        factor = f"a factor of dimension {dim}" if whole.dims[dim] != atom.size else f"dimension {dim}"
-        yield f"{atom.size} to {size}, {factor} of %{value.name}: {value.shape.plain()}"
-
-
-class _Smaller(Rewriter):
-    """The pass that gives a program its smaller extents."""
-
-    def __init__(self, shared: SharedExtents, sizes: Mapping[Atom, int]) -> None:
-        super().__init__()
-        self.shared, self.sizes = shared, sizes
-
-    def module(self, module: Module) -> Module:
-        made = super().module(module)
-        gone = (LAYOUT, ALIASES, DONORS)
-        kept = [each for each in made.computations if each in {*made.entry.reachable()}]
-        notes = {key: text for key, text in made.annotations.items() if key not in gone}
-        return evolve(made, computations=tuple(kept), annotations=notes)
-
-    def _size(self, factors: Factors) -> int:
-        return prod(self.sizes.get(atom, atom.size) for atom in flat(factors))
-
-    def dims(self, value: Instruction, number: int = 0) -> Dims:
-        return tuple(map(self._size, self.shared.of(value, number)))
-
-    def shape(self, value: Instruction) -> Any:
-        """The shape of a value with its smaller extents."""
-        numbers = itertools.count()
-
-        def smaller(leaf: Any) -> Any:
-            number = next(numbers)
-            return evolve(leaf, dims=self.dims(value, number)) if isinstance(leaf, Shape) else leaf
-
-        if isinstance(value.shape, TupleShape):
-            return TupleShape(map_leaves(smaller, value.shape))
-        return smaller(value.shape)
-
-    def instruction(self, instruction: Instruction) -> Instruction:
-        shape = self.shape(instruction)
-        called = [self.done.get(each, each) for each in instruction.called]
-        attributes = with_called(instruction, called) if called else instruction.attributes
-        changes = self._attributes(instruction, shape)
-        attributes = evolve(attributes, **changes) if changes else attributes
-        operands = tuple(self.now[operand] for operand in instruction.operands)
-        control = tuple(self.now[each] for each in instruction.control)
-        made = evolve(instruction, shape=shape, operands=operands, control=control, attributes=attributes)
-        if made.opcode not in ("parameter", "constant", "custom_call"):
-            inferred = infer_edited_shape(made, operands, "its extents are smaller")
-            if [leaf.dims for leaf in leaves(inferred) if isinstance(leaf, Shape)] != [
-                leaf.dims for leaf in leaves(shape) if isinstance(leaf, Shape)
-            ]:
-                raise XbuildError("dimension_mismatch", f"%{made.name}: {inferred} is not {shape}")
-        factor = self._factor(instruction) if is_sum(instruction) else 1
-        return self.add(made) if factor == 1 else self._times(made, factor)
-
-    def _factor(self, each: Instruction) -> int:
-        """How many equal terms each term of a sum stands for."""
-        given = self.shared.of(each.operands[0])
-        return prod(_extent(given[dim]) // self._size(given[dim]) for dim in summed(each))
-
-    def _times(self, made: Instruction, factor: int) -> Instruction:
-        """The sum times a number; it keeps its name, and what was summed gets another."""
-        assert isinstance(made.shape, Shape)
-        name, shape = made.name, made.shape
-        part = self.add(evolve(made, name=f"{name}.part"))
-        exact = np.asarray(factor).astype(shape.dtype.dtype)
-        if shape.dtype.kind == "float" and float(exact) != factor:  # the number needs more digits
-            wide = Shape(f64, shape.dims)
-            part = self._record("convert", f"{name}.wide", wide, (part,), new_element_type=f64)
-            found = self._product(f"{name}.product", part, np.asarray(factor, np.float64))
-            return self._record("convert", name, shape, (found,), new_element_type=shape.dtype)
-        return self._product(name, part, exact)
-
-    def _product(self, name: str, part: Instruction, number: Any) -> Instruction:
-        shape: Any = part.shape
-        scalar = self._record("constant", f"{name}.count", Shape(shape.dtype, ()), (), literal=number)
-        spread = self._record(
-            "broadcast", f"{name}.counts", Shape(shape.dtype, shape.dims), (scalar,), sizes=shape.dims, dimensions=()
-        )
-        return self._record("multiply", name, shape, (part, spread))
-
-    def _record(
-        self, opcode: str, name: str, shape: Any, operands: tuple[Instruction, ...], **attributes: Any
-    ) -> Instruction:
-        record = OPS[opcode].read(attributes) if attributes else None
-        return self.add(Instruction(opcode, name, shape, operands, None, record))
-
-    def _attributes(self, each: Instruction, shape: Any) -> dict[str, Any]:
-        """The attributes that are extents or places."""
-        a, opcode = each.attributes, each.opcode
-        if opcode in ("parameter", "iota"):
-            return {"shape": shape}
-        if opcode == "custom_call":
-            layouts = a.operand_layout_constraints
-            note = a.backend_config
-            if is_opaque(each) and target_of(each) not in CALLBACKS:  # functions of other extents are others
-                note += f" of {crc32(function_key(each, self.shared.rowwise).encode()):08x}"
-            mine = [
-                evolve(given, dims=self.dims(operand))
-                for given, operand in zip(layouts or (), each.operands, strict=False)
-            ]
-            return {
-                "shape": shape,
-                "operand_layout_constraints": tuple(mine) if layouts else layouts,
-                "backend_config": note,
-            }
-        if opcode == "constant" and isinstance(a.literal, np.ndarray | np.generic) and a.literal.size:
-            return {"literal": self._literal(each)}
-        if opcode == "broadcast":
-            return {"sizes": shape.dims}
-        if opcode == "reshape":
-            return {"new_sizes": shape.dims}
-        if opcode == "dynamic_slice":
-            return {"dynamic_slice_sizes": shape.dims}
-        if opcode == "gather":
-            given: Any = each.operands[0].shape
-            pairs = zip(a.slice_sizes, given.dims, self.dims(each.operands[0]), strict=True)
-            return {"slice_sizes": tuple(new if size == old else size for size, old, new in pairs)}
-        if opcode == "slice":
-            source: Any = each.operands[0].shape
-            extents = [*zip(source.dims, self.dims(each.operands[0]), strict=True)]
-            return {
-                key: tuple(at * new // max(old, 1) for at, (old, new) in zip(getattr(a, key), extents, strict=True))
-                for key in ("start_indices", "limit_indices")
-            }
-        return {}
-
-    def _literal(self, each: Instruction) -> Any:
-        """The literal of a constant; along smaller extents all its elements are equal."""
-        factors = [atom for dim in self.shared.of(each) for atom in flat(dim)]
-        array = np.asarray(each.attributes.literal).reshape([atom.size for atom in factors])
-        return array[tuple(slice(self.sizes.get(atom, atom.size)) for atom in factors)].reshape(self.dims(each))
-
-
-def _smaller_layouts(
-    shared: SharedExtents, sizes: Mapping[Atom, int], one: Subject, other: Subject, laid: ResolvedLayouts
-) -> ResolvedLayouts:
-    arrays = _entry_arrays(shared, one)
-
-    def smaller(layout: DeviceLayout, array: list[Factors]) -> DeviceLayout:
-        extents = [(_extent(dim), prod(sizes.get(a, a.size) for a in flat(dim))) for dim in array]
-        return evolve(layout, parts=tuple(_smaller_part(part, extents) for part in layout.parts))
-
-    inputs, outputs = (
-        None if layouts is None else tuple(map(smaller, layouts, side))
-        for layouts, side in zip((laid.inputs, laid.outputs), arrays, strict=True)
-    )
-    return ResolvedLayouts(inputs, outputs, laid.pieces)
-
-
-def _smaller_part(part: Slices, extents: Sequence[tuple[int, int]]) -> Slices:
-    """The slices of a part, of a dimension with each pair of an old and a new extent."""
-
-    def scaled(each: slice, old: int, new: int) -> slice:
-        return slice(each.start * new // max(old, 1), each.stop * new // max(old, 1))
-
-    return tuple(
-        scaled(bounds, *pair) if isinstance(bounds, slice) else tuple(scaled(each, *pair) for each in bounds)
-        for bounds, pair in zip(part, extents, strict=True)
-    )

@@ -65,6 +65,23 @@ Steps: TypeAlias = Generator[tuple[Request, tuple[Any, ...]], Any, Any]
 _IDENTITIES = frozenset(name for name, rule in BUILT_IN.items() if rule is return_operands)
 
 
+Step: TypeAlias = tuple[Instruction, tuple[Instruction, ...]]
+"""An instruction, and the values that no later one uses."""
+
+
+def with_last_uses(computation: Computation, order: Sequence[Instruction]) -> Sequence[Step]:
+    """The instructions of a computation in order, each with the values that are no longer used after it."""
+    earlier, last = earlier_calls(computation), dict.fromkeys(order, -1)
+    for at, each in enumerate(order):
+        for used in (each, *each.operands, *([earlier[each]] if each in earlier else [])):
+            last[used] = at
+    unused: list[list[Instruction]] = [[] for _ in order]
+    for each, at in last.items():
+        if each is not computation.root:
+            unused[at].append(each)
+    return [(each, tuple(gone)) for each, gone in zip(order, unused, strict=True)]
+
+
 @frozen(eq=False)
 class FieldPlan:
     """A plan of a device in which the computation is walked instead of compiled."""
@@ -95,12 +112,13 @@ class DeviceWalk:
     orders: Mapping[Computation, Sequence[Instruction]]
     rowwise: RowDims
     draws: int = field(default=0, init=False)
+    ordered: dict[Computation, Sequence[Step]] = field(factory=dict, init=False)
 
     def walk(self, computation: Computation, arguments: Sequence[Any], path: Path, trips: Trips) -> Steps:
         """Walk a computation; the coroutine returns the value of its root."""
         local: dict[Instruction, Any] = dict(zip(computation.parameters, arguments, strict=True))
         earlier = earlier_calls(computation)
-        for instruction in self.orders.get(computation, computation.instructions):
+        for instruction, unused in self.steps(computation):
             check_time()
             here = (*path, PlanPlace(instruction))
             if earlier.get(instruction) in local:
@@ -112,9 +130,19 @@ class DeviceWalk:
                     local[instruction] = yield from rule(self, instruction, operands, here, trips)
                 else:
                     local[instruction] = self.evaluate(instruction, operands)
+                del operands
             if self.observe is not None:
                 self.observe(self.device.number, here, trips, local[instruction])
+            for each in unused:
+                local.pop(each, None)
         return local[computation.root]
+
+    def steps(self, computation: Computation) -> Sequence[Step]:
+        """The instructions of a computation in order, each with the values that no later one uses."""
+        if computation not in self.ordered:
+            order = self.orders.get(computation, computation.instructions)
+            self.ordered[computation] = with_last_uses(computation, order)
+        return self.ordered[computation]
 
     def evaluate(self, instruction: Instruction, operands: tuple[Any, ...]) -> Any:
         """The value of an instruction that needs no other device."""
