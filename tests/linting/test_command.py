@@ -78,6 +78,41 @@ def test_every_kind_of_target(folder: Path) -> None:
     assert xbuild("lint", "dump#jit_f2").exit_code == 0
 
 
+def test_a_text_that_cannot_be_read_among_several(folder: Path) -> None:
+    Path("broken.hlo").write_text("HloModule broken\nENTRY e { x = f32[2 }\n")
+    Path("raising.py").write_text("raise ValueError('no')\n")
+    for command in ("lint", "check"):
+        result = xbuild(command, "broken.hlo", "clean.hlo", "raising.py:x")
+        assert result.exit_code == 1
+        assert "ring" in result.stdout
+        assert "broken.hlo:2:21: this is not a valid shape" in result.stderr
+        assert 'raising.py", line 1' in result.stderr
+        result = xbuild(command, "clean.hlo", "none.hlo")
+        assert (result.exit_code, "there is no file 'none.hlo'" in result.stderr) == (2, True)
+    facts = json.loads(xbuild("lint", "broken.hlo", "fault.hlo", "--format", "json").stdout)
+    assert [each["target"] for each in facts["programs"]] == ["broken.hlo", "fault.hlo"]
+    assert [(each["target"], each["rule"]) for each in facts["issues"]] == [
+        ("broken.hlo", "syntax"),
+        ("fault.hlo", "permutation_zeros"),
+    ]
+
+
+def test_all_stages_of_a_dump(folder: Path) -> None:
+    Path("dump/module_0001.jit_f1.cpu_after_optimizations.txt").write_text(CLEAN)
+    Path("dump/module_0001.jit_f1.0002.pipeline.after_dce.before_cse.txt").write_text(FAULT)
+    assert xbuild("lint", "dump").stdout.count("permutation_zeros") == 0
+    result = xbuild("lint", "dump", "clean.hlo", "--all")
+    assert result.exit_code == 1
+    titles = [line for line in result.stdout.splitlines() if line.startswith(("dump", "clean"))]
+    assert len(titles) == 6
+    assert sum("unread" in each for each in titles) == 1
+    assert result.stdout.count("permutation_zeros") == 2
+    assert all(each.startswith("dump#") for each in titles[:-1])
+    facts = json.loads(xbuild("lint", "dump", "--all", "--format", "json").stdout)
+    assert len({each["target"] for each in facts["programs"]}) == 5
+    assert xbuild("lint", facts["programs"][0]["target"]).exit_code in (0, 1)
+
+
 def test_documents(folder: Path) -> None:
     facts = json.loads(xbuild("lint", "fault.hlo", "--format", "json").stdout)
     assert (facts["schema"], facts["target"], facts["machine"]) == ("xbuild.lint/1", "fault.hlo", "h100")

@@ -117,6 +117,64 @@ def test_files_that_text_names_are_read_only_below_a_source_root(tmp_path: Path)
     assert not xb.lint(NAMED.replace("FILE", json.__file__))
 
 
+ROOT = "  ROOT two ="
+ALLOW = "  // xbuild: allow reduced_twice"
+
+# The text, the number of issues that its comments allow, and the lines of the comments that allow none.
+COMMENTED = {
+    "on the line": (NAMED.replace("to_apply=add,", f"to_apply=add,{ALLOW}"), 1, []),
+    "on the second line of the instruction": (NAMED.replace("source_line=2}", f"source_line=2}}{ALLOW}"), 1, []),
+    "with another rule": (NAMED.replace("to_apply=add,", f"to_apply=add,{ALLOW}, not-reduced"), 1, [7]),
+    "on another instruction": (
+        NAMED.replace("parameter(0)\n", f"parameter(0){ALLOW}\n"),
+        0,
+        [5],
+    ),
+    "on a line of its own": (NAMED.replace(ROOT, f"{ALLOW}\n{ROOT}"), 0, [7]),
+    "of an unknown rule": (
+        NAMED.replace(ROOT, f"  // xbuild: allow fast\n{ROOT}"),
+        0,
+        [7],
+    ),
+    "without metadata": (NAMED[: NAMED.index(",\n    metadata")] + f"{ALLOW}\n}}\n", 1, []),
+    "after the last instruction": (f"{NAMED}{ALLOW}\n", 0, [10]),
+}
+
+
+@pytest.mark.parametrize("case", COMMENTED)
+def test_comments_in_hlo_text(case: str) -> None:
+    text, allowed, unneeded = COMMENTED[case]
+    for program in (text, xb.parse(text)):
+        report = xb.lint(program)
+        assert report.allowed == allowed
+        assert [each.source.line for each in report.issues if each.source and each.rule == UNNEEDED] == unneeded
+        assert [each.rule for each in report.issues if each.rule != UNNEEDED] == ["reduced_twice"] * (1 - allowed)
+    assert "xbuild" not in xb.parse(text).to_hlo()
+    messages = [each.message for each in xb.lint(text).issues if each.rule == UNNEEDED]
+    assert all(each.startswith("`// xbuild: allow ") for each in messages)
+    assert (case == "of an unknown rule") == any("names no rule" in each for each in messages)
+
+
+MLIR = """module @m attributes {mhlo.num_partitions = 2 : i32} {
+  func.func public @main(%x: tensor<64xf32>) -> tensor<64xf32> {
+    %p = "stablehlo.collective_permute"(%x) <{  // xbuild: allow permutation_zeros
+      source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>,
+      channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>}> : (tensor<64xf32>) -> tensor<64xf32>
+    %y = stablehlo.add %p, %x : tensor<64xf32>
+    return %y : tensor<64xf32>
+  }
+}
+"""
+
+
+def test_comments_in_stablehlo_text() -> None:
+    report = xb.lint(MLIR)
+    assert (bool(report), report.allowed) == (True, 1)
+    (issue,) = xb.lint(MLIR.replace("permutation_zeros", "not_reduced"), rules=["not_reduced"]).issues
+    assert (issue.rule, issue.source.line if issue.source else 0) == (UNNEEDED, 3)
+    assert [each.rule for each in xb.lint(MLIR.replace("//", "// no")).issues] == ["permutation_zeros"]
+
+
 JAX = """
 import jax, jax.numpy as jnp, numpy as np, xbuild as xb
 def f(x):

@@ -103,7 +103,7 @@ def check_dumps(folders: Sequence[str], send_buffers: float, strict: bool, all_s
     dumps = {folder: target_files.modules_in_folder(folder) for folder in folders}
     checked: list[CheckedText] = []
     for folder, modules in dumps.items():
-        texts = [(module, each) for module in modules for each in _stages(module, stage, all_stages)]
+        texts = [(module, each) for module in modules for each in stages_of(module, stage, all_stages)]
         if not texts:
             names = [*dict.fromkeys(each.name for module in modules for each in module.stages)]
             raise click.UsageError(
@@ -111,37 +111,44 @@ def check_dumps(folders: Sequence[str], send_buffers: float, strict: bool, all_s
             )
         if len(folders) > 1 and not prints_document():
             say(f"{folder}: {_count(len(modules))}")
-        width = max(len(_label(module, each, all_stages)) for module, each in texts)
+        width = max(len(label_of(module, each, all_stages)) for module, each in texts)
         for module, each in texts:
             result = _check(folder, module, each, send_buffers)
             checked.append(result)
             if not prints_document():
-                _say_line(_label(module, each, all_stages).ljust(width), result)
+                _say_line(label_of(module, each, all_stages).ljust(width), result)
     codes = [_code(each, strict) for each in checked]
     _say_notices(checked)
     code, compared, issues = (0, None, ()) if all_stages else _compare_processes(checked)
     return DumpsChecked(max([*codes, code]), tuple(checked), compared, tuple(issues))
 
 
-def _stages(module: DumpedModule, stage: str, all_stages: bool) -> list[Stage]:
+def stages_of(module: DumpedModule, stage: str, all_stages: bool) -> list[Stage]:
+    """The stages of a module that a command reads: all, or the named one; none if the module lacks it."""
     if all_stages:
         return module.stages
     found = module.stage(stage)
     return [] if found is None else [found]
 
 
-def _label(module: DumpedModule, stage: Stage, all_stages: bool) -> str:
+def label_of(module: DumpedModule, stage: Stage, all_stages: bool) -> str:
+    """How a line names a module, and its stage if all are read."""
     if not all_stages:
         return in_line(module.key)
     return in_line(f"{module.key}  {stage.pipeline}{': ' if stage.pipeline else ''}{stage.name}")
 
 
+def read_stage(stage: Stage) -> Module:
+    """The program of a text of a dump, partitioned with --partition; raises TargetError and XbuildError."""
+    program = module_of(target_files.load(str(stage.path), **counts_given()))
+    assert isinstance(program, Module)
+    is_partitioned = click.get_current_context().meta.get(PARTITION) and annotated_devices(program)
+    return partition_target(program) if is_partitioned else program
+
+
 def _check(folder: str, module: DumpedModule, stage: Stage, send_buffers: float) -> CheckedText:
     try:
-        program = module_of(target_files.load(str(stage.path), **counts_given()))
-        assert isinstance(program, Module)
-        if click.get_current_context().meta.get(PARTITION) and annotated_devices(program):
-            program = partition_target(program)
+        program = read_stage(stage)
         verdict = xbuild.check(program, send_buffers=send_buffers)
         if verdict.refused and is_per_device_in_part(program):
             return CheckedText(folder, module, stage, program, None)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
+from attrs import frozen
 
 from shape_inference import XbuildError
 from shape_inference.escaping import in_line
@@ -14,6 +15,7 @@ from shape_inference.escaping import in_line
 from ..core.graph import Module, ModuleGroup
 from ..core.report_text import Line, StyledText
 from ..files import targets as target_files
+from ..files.dumps import Stage
 from ..files.targets import TargetError, UserError, is_dump
 from ..linting import RULES
 from ..linting.comments import Readable
@@ -72,59 +74,95 @@ def lint(target: tuple[str, ...], machine: str, rules: tuple[str, ...], least: f
     To allow an issue, put the comment `# xbuild: allow RULE` on its line. A comment that does not apply to any issue is
     reported. The command reads comments in the files of a target FILE.py:NAME, and in the files below --source-root.
 
-    The exit status is 0 if the command finds no issues, and 1 if it finds any.
+    For a dump folder, the command reports on the last stage of each module (with --all, on every stage). If one of
+    several programs cannot be read, the command reports the error and continues.
+
+    The exit status is 0 if the command finds no issues, and 1 if it finds any or cannot read one of several programs.
     """
     applied = [RULES[name] for name in rules or RULES]
     root = None if source_root is None else Path(source_root)
-    several = [module for each in dict.fromkeys(target) for module in module_targets(each)]
+    texts = [*_texts(target)]
+    is_alone = len(texts) == 1
     results: list[Result] = []
     code = 0
-    for each in several:
-        loaded = _load(each, is_alone=len(several) == 1)
-        if isinstance(loaded, XbuildError | TargetError):
+    for each in texts:
+        readable = Readable(target_files.file_of(each.target).endswith(".py"), root)
+        try:
+            program, whole = _load(each)
+            report = lint_program(program, named_machine(machine), None, applied, least, readable, whole)
+        except (TargetError, UserError, XbuildError) as error:
+            _say_unread(each, error, is_alone)
             code = REFUSED
-            results.append((each, REFUSAL, issues_of(loaded, each)))
-            if not prints_document():
-                say(f"{each}  unread: {str(loaded).partition(chr(10))[0]}")
+            results.append((each.target, REFUSAL, issues_of(error, each.target)))
             continue
-        program, whole = loaded
-        readable = Readable(target_files.file_of(each).endswith(".py"), root)
-        report = lint_program(program, named_machine(machine), None, applied, least, readable, whole)
         code = code if report else REFUSED
-        results.append((each, report.to_dict(), report.issues))
+        results.append((each.target, report.to_dict(), report.issues))
         if not prints_document():
-            say_lines([*_lines(each, report, is_alone=len(several) == 1)])
+            say_lines([*_lines(each.title, report, is_alone)])
     if prints_document():
         say_programs(results)
     sys.exit(code)
 
 
-def _load(target: str, is_alone: bool) -> tuple[Module | ModuleGroup, Module | None] | XbuildError | TargetError:
-    """The program of a target, and that before XLA partitioned it if it is known.
+@frozen
+class _Text:
+    """A program to lint: its target, the title of its report, and the text of a dump that it is, if --all names it."""
 
-    For one of several modules of a dump that cannot be read, the error; the others are read on.
+    target: str
+    title: str
+    stage: Stage | None = None
+
+    @property
+    def is_of_dump(self) -> bool:
+        return self.stage is not None or is_dump(self.target.partition("#")[0])
+
+
+def _texts(targets: Sequence[str]) -> Iterator[_Text]:
+    """The modules of the targets; with --all, every text of those that are dumps."""
+    for each in dict.fromkeys(targets):
+        if shows_all() and is_dump(each):
+            from .dumps import label_of, stages_of
+
+            for module in target_files.modules_in_folder(each):
+                for stage in stages_of(module, "", all_stages=True):
+                    yield _Text(str(stage.path), f"{each}#{label_of(module, stage, all_stages=True)}", stage)
+        else:
+            yield from (_Text(module, module) for module in module_targets(each))
+
+
+def _load(text: _Text) -> tuple[Module | ModuleGroup, Module | None]:
+    """The program, and that before XLA partitioned it if it is known."""
+    if text.stage is not None:
+        from .dumps import read_stage
+
+        return read_stage(text.stage), None
+    if text.target.rpartition(":")[0].endswith(".py"):
+        program, whole = target_files.load_with_global(text.target)
+        return module_of(program), whole if isinstance(whole, Module) else None
+    return module_of(read_target(text.target)), None
+
+
+def _say_unread(text: _Text, error: TargetError | UserError | XbuildError, is_alone: bool) -> None:
+    """Report one of several programs that cannot be read: on one line for a dump, else in full on stderr.
+
+    Ends the command if there is only one, or if the target names no program.
     """
-    try:
-        if target.rpartition(":")[0].endswith(".py"):
-            program, whole = target_files.load_with_global(target)
-            return module_of(program), whole if isinstance(whole, Module) else None
-        return module_of(read_target(target)), None
-    except TargetError as error:
-        if not is_alone and is_dump(target.partition("#")[0]):
-            return error
+    if isinstance(error, TargetError) and (is_alone or not text.is_of_dump):
         raise click.UsageError(str(error)) from None
-    except (UserError, XbuildError) as error:
-        if isinstance(error, XbuildError) and not is_alone and is_dump(target.partition("#")[0]):
-            return error
-        raise refuse(error, target) from None
+    if is_alone:
+        raise refuse(error, text.target) from None
+    if not text.is_of_dump:
+        say(str(error), err=True)
+    elif not prints_document():
+        say(f"{text.title}  unread: {str(error).partition(chr(10))[0]}")
 
 
-def _lines(target: str, report: LintReport, is_alone: bool) -> Iterator[Line]:
-    """The lines of a report; below its target if there are several."""
+def _lines(title: str, report: LintReport, is_alone: bool) -> Iterator[Line]:
+    """The lines of a report; below its title if there are several."""
     lines = report_lines(report, shows_all(), report_width(), MORE)
     if is_alone:
         yield from lines
         return
-    yield (StyledText(in_line(target), "title"),)
+    yield (StyledText(in_line(title), "title"),)
     yield from (("  ", *line) if line else line for line in lines)
     yield ()

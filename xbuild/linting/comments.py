@@ -1,21 +1,23 @@
 """Comments `# xbuild: allow RULE` in the user's source: which issues they allow, and which are no longer needed.
 
-A file is read only if this process runs its code, or if it lies below a folder that the user names; see `Readable`.
+A file is read only if this process runs its code, or if it lies below a folder that the user names; see `Readable`. In
+HLO and StableHLO text, the comments are `// xbuild: allow RULE`; the readers keep them with the module.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from attrs import define, field, frozen
 
-from ..core.graph import MetadataSource, RecordedSource, Source
+from ..core.graph import MetadataSource, RecordedSource, Source, TextSource
 from ..core.issues import Issue
 from ..core.source_lines import file_lines, lines_under
+from ..text.comments import TextComment
 from .rules import RULES, UNNEEDED
 
 _ALLOW = re.compile(r"#\s*xbuild:\s*allow\s+([\w-]+(?:\s*,\s*[\w-]+)*)")
@@ -23,11 +25,12 @@ _ALLOW = re.compile(r"#\s*xbuild:\s*allow\s+([\w-]+(?:\s*,\s*[\w-]+)*)")
 
 @frozen
 class Allow:
-    """A comment that allows a rule on one line of a file."""
+    """A comment that allows a rule on one line of a file; `mark` begins a comment of its language."""
 
     file: str
     line: int
     rule: str
+    mark: str = "#"
 
 
 @define(eq=False)
@@ -73,32 +76,50 @@ def allows_on(source: Source, readable: Readable) -> Iterator[Allow]:
         yield Allow(source.file, source.line, name.strip().replace("-", "_"))
 
 
-def apply_comments(issues: Iterable[Issue], sources: Iterable[Source], readable: Readable) -> tuple[list[Issue], int]:
+def allows_in(written: Iterable[TextComment], issue: Issue) -> Iterator[Allow]:
+    """The comments of the program's text that are on the line of an issue, or on a line of an instruction of it."""
+    source = issue.source
+    for each in written:
+        is_on_line = type(source) is TextSource and (source.file, source.line) == (each.file, each.line)
+        if is_on_line or each.instruction in issue.instructions:
+            yield from _allows_of(each)
+
+
+def _allows_of(comment: TextComment) -> Iterator[Allow]:
+    return (Allow(comment.file, comment.line, rule, "//") for rule in comment.rules)
+
+
+def apply_comments(
+    issues: Iterable[Issue], sources: Iterable[Source], readable: Readable, written: Sequence[TextComment] = ()
+) -> tuple[list[Issue], int]:
     """The issues that no comment allows, with one for each comment that allows none; and the number that is allowed.
 
     `sources` are the lines of the program's instructions: only comments on these are known to be about the program.
+    `written` are the comments of the program's text.
     """
     left, used, allowed = [], set[Allow](), 0
     for each in issues:
         found = [] if each.source is None else [*allows_on(each.source, readable)]
-        matching = [allow for allow in found if allow.rule == each.rule]
+        matching = [allow for allow in (*found, *allows_in(written, each)) if allow.rule == each.rule]
         used.update(matching)
         allowed += bool(matching)
         if not matching:
             left.append(each)
+    of_lines = ((source, allow) for source in sources for allow in allows_on(source, readable))
+    of_text = ((TextSource(each.file, each.line, ""), allow) for each in written for allow in _allows_of(each))
     seen: set[Allow] = set()
-    for source in sources:
-        for allow in allows_on(source, readable):
-            if allow not in used and allow not in seen:
-                seen.add(allow)
-                left.append(_unneeded(allow, source))
+    for source, allow in (*of_lines, *of_text):
+        if allow not in used and allow not in seen:
+            seen.add(allow)
+            left.append(_unneeded(allow, source))
     return left, allowed
 
 
 def _unneeded(allow: Allow, source: Source) -> Issue:
+    comment = f"`{allow.mark} xbuild: allow {allow.rule}`"
     reason = (
-        f"`# xbuild: allow {allow.rule}` allows nothing: the rule reports nothing on this line"
+        f"{comment} allows nothing: the rule reports nothing on this line"
         if allow.rule in RULES
-        else f"`# xbuild: allow {allow.rule}` names no rule; the rules are {', '.join(RULES)}"
+        else f"{comment} names no rule; the rules are {', '.join(RULES)}"
     )
     return Issue(UNNEEDED, "note", reason, source, fix="remove the comment", facts={"bytes": 0, "seconds": 0.0})

@@ -100,7 +100,7 @@ def _staged(facts: ProgramFacts, found: Rematerialization, lines: list[Source]) 
 
 
 def _between(had: Sharding, needed: Sharding, shape: Shape) -> Sharding | None:
-    """A sharding to which and from which at most one collective is needed; None if there is none of whole axes.
+    """A sharding of whole axes with at most one collective before it and one after it; None if the plan has none.
 
     Source: Shardy, reshard to collectives.
     """

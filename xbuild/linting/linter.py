@@ -32,6 +32,7 @@ from ..process.progress import during, over
 from ..properties.mesh import Mesh
 from ..sharding.partition import Partitioned, partition
 from ..sharding.unpartitioned import annotated_devices
+from ..text.comments import ALLOWED
 from ..timelines.machines import Machine
 from ..timelines.machines import machine as named_machine
 from .comments import Readable, apply_comments
@@ -230,7 +231,9 @@ def lint_program(
     sources = dict.fromkeys(
         source for facts in programs for each in facts.flow.home if (source := each.source) is not None
     )
-    left, allowed = apply_comments(_once(issues), sources, readable)
+    modules = (program,) if isinstance(program, Module) else dict.fromkeys(program.modules.values())
+    written = [each for module in modules for each in module.annotations.get(ALLOWED, ())]
+    left, allowed = apply_comments(_once(issues), sources, readable, written)
     left.sort(key=lambda each: (each.level == "note", -each.facts.get("seconds", 0.0)))
     name = program.name if isinstance(program, Module) else f"{program.num_devices} programs"
     seconds = max(facts.total_seconds for facts in programs)

@@ -105,6 +105,7 @@ def digest_by_predecessors(
 UNSEEN = frozenset({"metadata", "literal", "replica_groups", "origin", "statistics"})
 UNSEEN_IN_HEADER = frozenset({
     "stack_tables", "entry_computation_layout", "origin_recovery_table", "inferred_counts",
+    "allow_comments",
 })  # fmt: skip
 _CHANNELS = "channel_id"
 

@@ -42,6 +42,7 @@ from ..properties.order import is_control_dependency, with_control_edges
 from .annotations import COMMON, KEPT, METADATA, read_raw
 from .async_sugar import ASYNC, HALVES, check_repeated, check_unshared, extra_keys, find_op, resolve_async, unfold_start
 from .codec_table import spellings
+from .comments import with_comments
 from .counts import Counted, check_counts, check_ids, infer_counts, set_counts
 from .custom_codecs import read_elements
 from .header import CONFIGS, Frames, Header, check_aliases, origin, read_frames, read_header
@@ -819,7 +820,7 @@ class HloReader(Scanner):
             num_replicas=self.header.num_replicas,
             num_partitions=self.header.num_partitions,
             is_scheduled=self.header.is_scheduled,
-            annotations=self.header.annotations,
+            annotations=with_comments(self.header.annotations, self.text, self.file or "<hlo>"),
         )
 
     def _error(self) -> HloParseError:

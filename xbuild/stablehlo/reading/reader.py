@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
+from attrs import evolve
+
 from shape_inference import AnyShape, Shape, TokenShape, TupleShape, s64
 from shape_inference.bounds import MOST_DEVICES
 
@@ -25,6 +27,7 @@ from ...core.identifiers import is_identifier, nearest
 from ...process.limits import no_collection
 from ...properties.placement import MESHES
 from ...text.annotations import Raw, frontend_text
+from ...text.comments import with_comments
 from ...text.counts import Counted, check_counts, infer_counts, problem_of_ids, set_counts
 from ...text.header import ALIASES, DONORS, Alias, Header, alias, check_aliases, donor, entries_text
 from ...text.scanner import MOST_FAULTS, Fault, HloParseError, Poisoned, Scanner, did_you_mean, parse_error
@@ -459,8 +462,11 @@ def module_of(
     """Read the module from the tree of `text`; `entry` is its entry function, by default `main`."""
     enter_all_rules()
     if shapes or _OPEN.search(text):
-        return make_sized_reader(tree, text, file, (replicas, partitions), shapes or {}).module(entry)  # type: ignore[no-any-return]
-    return StablehloReader(tree, text, file, (replicas, partitions)).module(entry)
+        module: Module = make_sized_reader(tree, text, file, (replicas, partitions), shapes or {}).module(entry)
+    else:
+        module = StablehloReader(tree, text, file, (replicas, partitions)).module(entry)
+    annotations = with_comments(module.annotations, text, file or "<mlir>")
+    return module if annotations is module.annotations else evolve(module, annotations=annotations)
 
 
 def parse_stablehlo(
