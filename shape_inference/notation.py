@@ -28,7 +28,7 @@ class NotAShape(ValueError):
 
 
 def parse_shape(text: str) -> AnyShape:
-    """Return the shape that an HLO text denotes. Raises NotAShape (a ValueError) with the position of the error.
+    """Read a shape from HLO text. Raises NotAShape (a ValueError) with the position of the error.
 
     >>> parse_shape("(f32[2,<=3]{1,0}, token[])")
     (f32[2,<=3]{1,0}, token[])
@@ -40,7 +40,7 @@ def parse_shape(text: str) -> AnyShape:
 
 
 def parse_program_shape(text: str) -> ProgramShape:
-    """Return the signature that an HLO text denotes.
+    """Read the signature of a computation from HLO text.
 
     >>> parse_program_shape("(f32[], s32[]) -> pred[]")
     (f32[], s32[]) -> pred[]

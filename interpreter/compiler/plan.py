@@ -58,8 +58,8 @@ def _region_function(computation: Computation, **options: Any) -> Callable[..., 
 
 
 def plan_source(computation: Computation) -> str:
-    """Return the Python source that runs a computation. Its variables are numbered; they do not have the names of the
-    program.
+    """Return the Python source that runs a computation. Its variables are numbered; they do not have the names used in
+    the program.
 
     >>> import xbuild as xb
     >>> print(plan_source(xb.computation(xb.f32[3])(lambda x: x * x + x)))

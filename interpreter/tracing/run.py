@@ -388,23 +388,23 @@ def _record(
 
 @with_signature_of(run_traced)
 def trace(*arguments: Any, **options: Any) -> Trace:
-    """Run a program on all its devices as `execute` does, and return the run as data, a `Trace`.
+    """Run a program on all its devices as `execute` does, and return the recorded run as a `Trace`.
 
     A trace has an event for each instruction that a device has executed. The event records the device, the instruction
     and its call path, the logical time (a number without a unit, counted from 1) and the value.
 
     `inputs` and further `options` are as in `execute`. Arrays of up to `elements` elements are kept in full, and larger
-    arrays as a summary. After `bytes` bytes, values are kept as summaries; after twice as many, values are not kept.
-    With `every=n`, the trace keeps the value of every n-th execution of an instruction on a device. With
+    arrays as a summary. After `bytes` bytes, values are kept as summaries; after twice that number, values are not
+    kept. With `every=n`, the trace keeps the value of every n-th execution of an instruction on a device. With
     `values=False`, it keeps no values. With `origins=True`, it adds, for results with few elements, the operand
     elements from which each result element was computed. The trace is written to `folder` during the run, so that an
     interrupted run leaves a readable trace; values are then read from this folder.
 
-    If a run stops, the trace has the events up to that point, and the report in `stop`. A strict run has its findings
-    in `findings`. With `check=False`, a program that the check would refuse runs until no device can continue.
+    If a run stops, the trace contains the events up to that point, and the report is in `stop`. A strict run has its
+    findings in `findings`. With `check=False`, a program that the check would refuse runs until no device can continue.
 
-    Raises Refused if the check refuses the program, ArgumentError if an input does not fit, and TraceError if the
-    folder contains files that are not a trace.
+    Raises Refused if the check refuses the program, ArgumentError if an input does not fit its parameter or infeed, and
+    TraceError if the folder contains files that are not a trace.
 
     >>> import xbuild as xb
     >>> square = xb.Module("square", xb.computation(xb.f32[()])(lambda x: x * x))

@@ -431,12 +431,12 @@ def replication(
 
     Equal values are constants, results that one op computes from equal values, and results that a collective returns to
     members of one group, or to groups with equal operands. Values that depend only on device ids are evaluated and
-    compared. Inside a loop or a branch, only devices that execute the instruction equally often are compared. Each
-    module of a group is analysed separately.
+    compared. Inside a loop or a branch, only devices that execute the instruction the same number of times are
+    compared. Each module of a group is analysed separately.
 
     `replicated` says which parameters are equal on all devices: by number, completely or leaf by leaf. With
-    `annotations`, the analysis relies on promises of the program: `parameter_replication` (of each leaf, between
-    replicas), `sharding` of parameters and infeeds (between partitions), types of parameters on a mesh, and
+    `annotations`, the analysis relies on promises that the program makes: `parameter_replication` (of each leaf,
+    between replicas), `sharding` of parameters and infeeds (between partitions), types of parameters on a mesh, and
     `known_trip_count` of loops. `xb.check` relies on no promises. Raises XbuildError (invalid_attribute) if
     `replicated` names a parameter or leaf that does not exist, and TypeError if the argument is not a program.
 

@@ -170,9 +170,10 @@ def context_of(arguments: CheckArguments) -> LevelContext | Verdict:
 
 
 def schedule(program: Computation | Module | ModuleGroup) -> Mapping[int, Order]:
-    """Return, for each device, an order of its instructions that runs to the end: the recorded order if it runs.
+    """Return, for each device, an order of its instructions that runs to completion: the recorded order, if that order
+    does.
 
-    Raises ScheduleError if no order runs to the end.
+    Raises ScheduleError if no order runs to completion.
 
         >>> import xbuild as xb
         >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)

@@ -136,10 +136,11 @@ def qr(a: Value, full_matrices: bool = True, *, name: str | None = None) -> Valu
 
 @dressed
 def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
-    """Return the tuple (packed, taus): r in the upper triangle of packed, and the reflections below it and in taus.
+    """Return the tuple (packed, taus): packed holds r in its upper triangle and the Householder vectors below it, and
+    taus holds their scalar factors.
 
     The format is that of LAPACK's geqrf.
-    Reflection j is I - taus[j] v v^H; v is zero above row j, 1 in row j, and column j of `packed` below it.
+    Reflection j is I - taus[j] v v^H; v is zero above row j, 1 in row j, and equal to column j of `packed` below row j.
     Shapes: takes floats or complex numbers of shape [..., m, n]. `packed` has the same shape, and `taus` is [...,
     min(m, n)].
     Accuracy: that of xb.qr.
@@ -157,12 +158,12 @@ def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
 
 @dressed
 def product_of_elementary_householder_reflectors(a: Value, taus: Value, *, name: str | None = None) -> Value:
-    """Return the first n columns of the product of the reflections that `a` and `taus` pack, as in LAPACK's orgqr.
+    """Return the first n columns of the product of the reflections that `a` and `taus` encode, as in LAPACK's orgqr.
 
     Shapes: takes floats or complex numbers, with shapes a [..., m, n] for m >= n and taus [..., k] for k <= n. Returns
     an array of shape [..., m, n].
     Accuracy: that of xb.qr.
-    Raises: the same errors as xb.qr; also element_type_mismatch, or dimension_mismatch if the extents do not fit.
+    Raises: the same errors as xb.qr; also element_type_mismatch, or dimension_mismatch if the extents are inconsistent.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2, 1])

@@ -215,7 +215,7 @@ def scan(
     """Apply `to_apply` to each slice of the inputs along `dimension` and to the carries, which start at `init_values`.
 
     `inputs` and `init_values` are a value, number or array, or a list of them. `to_apply` gets the slices, then the
-    carries, and returns the outputs, then the next carries. The result has all outputs, then the last carries.
+    carries, and returns the outputs, then the next carries. The result contains all outputs, then the final carries.
     Raises: the same errors as xb.ops.scan.
 
     >>> import xbuild as xb

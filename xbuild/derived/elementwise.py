@@ -272,7 +272,7 @@ def clamp(min: Operand, operand: Operand, max: Operand, *, name: str | None = No
 
 @dressed
 def select(pred: Operand, on_true: Operand, on_false: Operand, *, name: str | None = None) -> Value:
-    """Take elements of on_true where pred is true, and elements of on_false elsewhere. A scalar is broadcast.
+    """Take elements from on_true where pred is true, and from on_false elsewhere. A scalar is broadcast.
 
     Raises: the same errors as xb.ops.select.
 

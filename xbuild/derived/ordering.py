@@ -32,8 +32,8 @@ def sort(
     """Sort the elements along a dimension (default: the last).
 
     All operands (one, or a list) are permuted in the same way.
-    Without a comparator, the first operand determines an ascending order. Floats are in their total order: NaN is last,
-    and -0 precedes 0. `sort(keys, values)` means `sort((keys, values))`.
+    Without a comparator, the first operand determines an ascending order. Floats are sorted in total order: NaN is
+    last, and -0 precedes 0. `sort(keys, values)` means `sort((keys, values))`.
     Raises: the same errors as xb.ops.sort.
 
     >>> import xbuild as xb

@@ -15,8 +15,8 @@ __all__ = ["rng_bit_generator", "rng_normal", "rng_uniform"]
 
 @dressed
 def rng_uniform(a: Any, b: Any, shape: Shape, *, builder: Builder | None = None, name: str | None = None) -> Value:
-    """Return an array of random numbers, uniform in [a, b). The bounds may be numbers; if both are numbers, pass
-    `builder`.
+    """Return an array of random numbers that are uniformly distributed in [a, b). The bounds may be numbers; if both
+    are numbers, pass `builder`.
 
     Raises: the same errors as xb.ops.rng.
 
@@ -34,7 +34,8 @@ def rng_uniform(a: Any, b: Any, shape: Shape, *, builder: Builder | None = None,
 
 @dressed
 def rng_normal(mu: Any, sigma: Any, shape: Shape, *, builder: Builder | None = None, name: str | None = None) -> Value:
-    """Return an array of random numbers, normal with mean mu and standard deviation sigma, which may be numbers.
+    """Return an array of normally distributed random numbers. The mean mu and the standard deviation sigma may be
+    numbers.
 
     Raises: the same errors as xb.ops.rng.
 

@@ -32,7 +32,8 @@ def scatter(
     unique_indices: bool = False,
     name: str | None = None,
 ) -> Value:
-    """Replace each element of the operands (one, or a list) that an index selects with to_apply(element, update).
+    """Update the elements of the operands (one, or a list) that the indices select: each becomes to_apply(element,
+    update).
 
     `scatter_indices` and `updates` may be arrays or lists of numbers. By default, the index vectors lie along the last
     dimension of `scatter_indices` (`index_vector_dim`).

@@ -105,7 +105,7 @@ def reshape(
     """Change the dimensions of an array.
 
     `dimensions` is the order, major first, in which the old dimensions are read.
-    One of the sizes may be -1: it is computed from the others. Records a reshape, after a transpose if the order
+    One of the sizes may be -1; it is then computed from the others. Records a reshape, after a transpose if the order
     differs from the operand's.
     Raises: not_array, not_permutation, negative_size or element_count_mismatch.
 

@@ -153,7 +153,7 @@ def slice(
     *,
     name: str | None = None,
 ) -> Value:
-    """Take every stride-th element from start to limit (exclusive) of each dimension.
+    """Take every stride-th element from start to limit (exclusive) in each dimension.
 
     Raises: the same errors as xb.ops.slice.
 

@@ -74,7 +74,7 @@ def select_and_scatter(
     *,
     name: str | None = None,
 ) -> Value:
-    """Combine each value of `source`, with `scatter`, into the result at the position that `select` picks in its
+    """Use `scatter` to combine each value of `source` into the result, at the position that `select` picks in its
     window.
 
     Numbers and arrays take the operand's element type. `padding` and the strides are as in reduce_window.

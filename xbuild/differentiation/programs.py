@@ -352,7 +352,7 @@ def vjp(program: Any, *, checkpoint: bool | Container[str] = False, max_trips: i
     unknown trip count; a run with more trips returns NaN. Raises ShapeError (not_differentiable) if a cotangent reaches
     an op without a derivative or a loop with an unknown trip count. Raises invalid_attribute if `checkpoint` contains a
     name that is not a loop, call or conditional, or if `max_trips` is not a number. Raises TypeError if `program` is
-    none of the above, and ScheduleError if the program or its derivative cannot run to the end in any order.
+    none of the above, and ScheduleError if the program or its derivative cannot run to completion in any order.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate

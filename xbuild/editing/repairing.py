@@ -135,12 +135,12 @@ class _InOrder(Unchanged):
 
 
 def repaired(verdict: Verdict) -> Module | ModuleGroup:
-    """Return the program of a verdict, with a schedule that runs to completion.
+    """Return the program that a verdict is about, with a schedule that runs to completion.
 
-    A program whose schedule deadlocks gets the order of the repair. A program without a schedule gets the order that
-    the check found; if tokens or control edges force a deadlock, instructions of the cycle first get separate tokens.
+    A program whose schedule deadlocks gets the repaired order. A program without a schedule gets the order that the
+    check found; if tokens or control edges force a deadlock, instructions in the cycle first get separate tokens.
     Values do not change. Raises ValueError if no order fixes the program, or if nothing needs a repair because every
-    order or the given schedule runs.
+    order, or the given schedule, runs to completion.
 
     >>> import xbuild as xb
     >>> pairs = "frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,0}}}"

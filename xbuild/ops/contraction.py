@@ -23,14 +23,14 @@ def dot(
     operand_precision: tuple[str, ...] = (),
     preferred_element_type: PrimitiveType | None = None,
 ) -> Value:
-    """Sum products over the contracted pairs of dimensions, separately for each index of the batch dimensions.
+    """Sum products over the pairs of contracted dimensions, separately for each index of the batch dimensions.
 
     Formula: result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n], where m and n are the free dimensions.
     Shapes: takes arrays of any rank. Paired dimensions have the same extent. The result has the batch dimensions, then
     the free dimensions of lhs, then those of rhs.
     Types: both operands have the same type, or both are floats and the result has the wider type, or both are integers
     and the result has the type preferred_element_type. Floats narrower than 32 bits are summed in f32 and rounded once.
-    Integers wrap. For pred, the sum is "or" and the product is "and". A sum without terms is 0.
+    Integers wrap. For pred, the sum is "or" and the product is "and". An empty sum is 0.
     Raises: not_array, element_type_mismatch, attribute_length_mismatch, dimension_out_of_range, duplicate_dimension,
     dimension_mismatch, invalid_attribute or overflow.
 
@@ -68,8 +68,8 @@ def ragged_dot(
     m, n] is 0 outside all groups. If the ragged dimension is contracted, each group is summed separately; the result is
     [group, batch, m, n]. If it is a batch dimension, the result equals that of dot: the groups only divide the work.
     Shapes: there is one ragged dimension. There is one group dimension if the ragged dimension is free, and none
-    otherwise. `group_sizes` holds integers of shape [groups]. Its shape may also be [the batch, free or contracted
-    dimensions before the ragged one, groups]; each index of those dimensions then has its own groups.
+    otherwise. `group_sizes` holds integers of shape [groups]. It may also have the batch, free or contracted dimensions
+    that precede the ragged one as leading dimensions; each index of those dimensions then has its own groups.
     Types: the rules of dot apply.
     Raises: the same errors as dot; also attribute_length_mismatch, rank_mismatch or element_type_unsupported.
 
@@ -104,7 +104,7 @@ def scaled_dot(
     """Compute the `dot` of scaled operands; each block of elements has its own scale.
 
     Shapes: a scale has rank 0 or the rank of its operand. In each dimension, the extent of the scale divides that of
-    the operand, and the quotient is the block size. The result is that of dot.
+    the operand, and the quotient is the block size. The result has the same shape as the result of dot.
     Types: all four operands are floats of any precision. Products and sums are computed in at least 32 bits and rounded
     once.
     Raises: the same errors as dot; also element_type_unsupported, rank_mismatch or divisibility.

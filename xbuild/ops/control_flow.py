@@ -39,8 +39,8 @@ def while_(init: Value, *, condition: Region, body: Region) -> Value:
     """Apply `body` to the state while condition(state) is true; return the state after the last trip, or `init` if
     there is no trip.
 
-    Shapes: the state is one value of shape T, a tuple if it has several parts. `condition` maps T -> pred[], and `body`
-    maps T -> T.
+    Shapes: the state is one value of shape T, which is a tuple if the state has several parts. `condition` maps T ->
+    pred[], and `body` maps T -> T.
     Raises: arity_mismatch or signature_mismatch.
 
     >>> import xbuild as xb
@@ -80,8 +80,8 @@ def map(operands: Values, *, to_apply: Region, dimensions: Dims) -> Value:
     """Apply a scalar computation to the elements of all operands at each position.
 
     Formula: result[i] = to_apply(operands[0][i], ..., operands[N-1][i]).
-    Shapes: takes N arrays of the same extents. `to_apply` maps scalars: (T_0, ..., T_N-1) -> S. `dimensions` lists all
-    dimensions in order.
+    Shapes: takes N arrays with the same extents. `to_apply` maps scalars: (T_0, ..., T_N-1) -> S. `dimensions` lists
+    all dimensions in order.
     Raises: arity_mismatch, not_array, rank_mismatch, dimension_mismatch, attribute_length_mismatch,
     dimension_out_of_range, duplicate_dimension, bad_order, signature_mismatch or non_scalar.
 
@@ -107,9 +107,10 @@ def fusion(
 ) -> Value:
     """Apply `calls` to the operands, like `call`, and return the result; a compiler runs `calls` as one kernel.
 
-    Shapes: the operands have exactly the shapes of the parameters of `calls`. `kind` and the aliasing are for the
+    Shapes: the operands have exactly the shapes of the parameters of `calls`. `kind` and the aliasing are only for the
     compiler and do not change any value.
-    Raises: arity_mismatch or signature_mismatch; index_out_of_range if an alias names a missing operand.
+    Raises: arity_mismatch or signature_mismatch; index_out_of_range if an alias refers to an operand that does not
+    exist.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2])
@@ -140,10 +141,10 @@ def scan(
     `is_reverse` is true.
     Shapes: takes the inputs, which have the same extent in `dimension`, then `num_carries` values: the carries of the
     first slice. `to_apply` maps (slices without that dimension, carries) -> (outputs, carries), which is a tuple, or
-    the value itself if there is only one. The result has the outputs, each with all slices along `dimension`, and the
-    last carries. `length` is the number of slices; only a scan without inputs needs it. `is_associative` lets a
-    compiler regroup the steps; here the result is that of the sequential order. `to_apply` may communicate, like the
-    body of a loop with that many trips.
+    the value itself if there is only one. The result contains the outputs, each with all of its slices along
+    `dimension`, and then the final carries. `length` is the number of slices; only a scan without inputs needs it.
+    `is_associative` lets a compiler regroup the steps; here the result is that of the sequential order. `to_apply` may
+    communicate, like the body of a loop with that many trips.
     Raises: arity_mismatch, not_array, rank_too_small, dimension_out_of_range, dimension_mismatch, signature_mismatch or
     invalid_attribute.
 

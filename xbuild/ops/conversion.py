@@ -18,8 +18,8 @@ def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
     To a float, round to the nearest number, with ties to even. To an integer, round a float towards zero and clamp it
     to the range of the type (NaN becomes 0), or keep the low bits of an integer. To pred, return whether the element is
     not 0. From complex to real, keep the real part. NaNs have the bits that XLA:CPU gives them. Conversions to and from
-    f16 return quiet NaNs. The NaN of f8e5m2 is 0x7f (from f32 and f64, 0x7e or 0xfe). The fnuz types convert to a NaN
-    without a sign, and a NaN becomes -0 in the types without NaN.
+    f16 return quiet NaNs. The NaN of f8e5m2 is 0x7f (from f32 and f64, 0x7e or 0xfe). The NaN of a fnuz type converts
+    to a NaN without a sign. In types without NaN, a NaN becomes -0.
     Shapes: takes an array of any shape. The result has the same extents.
     Raises: not_array.
 
@@ -36,12 +36,12 @@ def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
 
 @op(Properties("mixed", states_shape=True, work="each"))
 def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
-    """Read the bits of each element as a different type, lowest bits first if the widths differ.
+    """Reinterpret the bits of each element as a different type, lowest bits first if the widths differ.
 
     Shapes: types of the same width keep the extents. A narrower type adds a minor dimension for the parts of each
     element. For a wider type, the minor dimension must have exactly as many elements as one result element needs, and
-    is removed. Complex types can be read only as complex types. A pred is a byte of 8 bits, 0 or 1. When read from
-    bits, it is false if the byte is 0 and true (1) otherwise.
+    is removed. Complex types can be reinterpreted only as complex types. A pred is a byte of 8 bits, 0 or 1. When read
+    from bits, it is false if the byte is 0 and true (1) otherwise.
     Raises: not_array, element_type_unsupported, rank_too_small or dimension_mismatch.
 
     >>> import xbuild as xb
@@ -59,8 +59,8 @@ def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value
 def bitcast(operand: Value, *, shape: Shape) -> Value:
     """Reinterpret the bytes of the operand, in the order of its layout, as an array with a different shape and layout.
 
-    Shapes: takes an array of any shape. `shape` has the same number of bytes. Types narrower than 8 bits take one byte
-    per element. A shape without a layout is laid out row by row. No other HLO op depends on a layout.
+    Shapes: takes an array of any shape. `shape` has the same number of bytes as that array. Types narrower than 8 bits
+    take one byte per element. A shape without a layout is laid out row by row. No other HLO op depends on a layout.
     Raises: not_array; element_count_mismatch if the number of bytes differs; dimension_mismatch if a dynamic dimension
     changes.
 

@@ -252,7 +252,7 @@ power = _binary("power", "StableHLO, power",
     "xb.s32[3], xb.s32[3]: [3, 2, -1], [4, -1, -3] -> array([81,  0, -1], dtype=int32)",
     work="transcendental")  # fmt: skip
 remainder = _binary("remainder", _ARITHMETIC,
-    "Return the remainder of division towards zero, with the sign of lhs. "
+    "Return the remainder of division rounded towards zero; it has the sign of lhs. "
     "Division by zero returns lhs for integers and NaN for floats.",
     "xb.s32[3], xb.s32[3]: [7, -7, 7], [2, 2, 0] -> array([ 1, -1,  7], dtype=int32)")  # fmt: skip
 shift_left = _binary("shift_left", "StableHLO, shift_left",
@@ -315,8 +315,8 @@ def compare(
     Shapes: both operands have the same shape, of any element type. The result is pred with the same extents.
     TOTALORDER: -NaN < -inf < ... < -0 < +0 < ... < inf < +NaN. Complex numbers are compared by their real parts, then
     by their imaginary parts.
-    Raises: rank_mismatch, dimension_mismatch or element_type_mismatch; invalid_attribute if the type of comparison does
-    not fit the operands.
+    Raises: rank_mismatch, dimension_mismatch or element_type_mismatch; invalid_attribute if the comparison type does
+    not suit the operands.
 
     >>> import xbuild as xb
     >>> xb.evaluate(xb.computation(xb.f32[2], xb.f32[2])(xb.lt), [1.0, 2.0], [2.0, 2.0])
@@ -328,7 +328,7 @@ def compare(
 
 @op(Properties("same_place", denormals="flushed", mixes_precisions=True))
 def clamp(min: Value, operand: Value, max: Value) -> Value:
-    """Clamp the operand to two bounds: min(max(min, operand), max). If the bounds cross, `max` wins.
+    """Clamp the operand to two bounds: min(max(min, operand), max). If the bounds cross, `max` takes precedence.
 
     Shapes: the bounds are scalars or have the operand's shape. All operands have the same element type; every type is
     allowed. NaN in any operand gives NaN.
@@ -344,7 +344,7 @@ def clamp(min: Value, operand: Value, max: Value) -> Value:
 
 @op(Properties("same_place", moves=("on_true", "on_false"), chosen_by=("pred",), mixes_precisions=True))
 def select(pred: Value, on_true: Value, on_false: Value) -> Value:
-    """Take elements of on_true where pred is true, and elements of on_false elsewhere, without changing a bit.
+    """Take elements from on_true where pred is true, and from on_false elsewhere, without changing any bits.
 
     Shapes: on_true and on_false have the same shape; pred is a scalar or has the same extents. Tuples need a scalar
     pred.

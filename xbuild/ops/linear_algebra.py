@@ -46,7 +46,7 @@ def triangular_solve(
 
     op is the identity, a transpose or an adjoint.
     Only the selected triangle of `a` is read, without its diagonal if `unit_diagonal` is true. A zero on the diagonal
-    gives infinities and NaN. The result is computed in f64 or c128 and rounded once.
+    gives infinities and NaNs. The result is computed in f64 or c128 and rounded once.
     Shapes: takes floats or complex numbers, with shapes a [..., n, n] and b [..., n, k] (or [..., k, n] if a is on the
     right side). The result has the shape of b.
     Raises: not_array, rank_too_small, dimension_mismatch, element_type_unsupported, element_type_mismatch or
@@ -68,13 +68,13 @@ def triangular_solve(
 
 @op(Properties("mixed", denormals="flushed"))
 def fft(operand: Value, *, fft_type: Literal["FFT", "IFFT", "RFFT", "IRFFT"], fft_length: Dims) -> Value:
-    """Compute the discrete Fourier transform over the last dimensions, one for each entry of `fft_length`.
+    """Compute the discrete Fourier transform over the last dimensions, one dimension for each entry of `fft_length`.
 
     Formula: FFT computes y[k] = sum over j of x[j] exp(-2 pi i j k / n); IFFT has the opposite sign and divides by n.
     RFFT takes real rows and returns the first n/2 + 1 numbers of each row; IRFFT is its inverse.
-    Shapes: FFT and IFFT take c64 or c128. RFFT takes f32 or f64 and returns c64 or c128; IRFFT does the opposite. The 1
-    to 3 entries of fft_length are the extents of the transformed dimensions; for RFFT and IRFFT, the extents in the
-    real array.
+    Shapes: FFT and IFFT take c64 or c128. RFFT takes f32 or f64 and returns c64 or c128; IRFFT takes c64 or c128 and
+    returns f32 or f64. The 1 to 3 entries of fft_length are the extents of the transformed dimensions; for RFFT and
+    IRFFT, the extents in the real array.
     Raises: not_array, invalid_attribute, negative_size, rank_too_small, element_type_unsupported or dimension_mismatch.
 
     >>> import xbuild as xb

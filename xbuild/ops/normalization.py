@@ -41,7 +41,7 @@ def batch_norm_inference(
     """Normalize each feature with a given mean and variance, then scale and shift it.
 
     Formula: scale (x - mean) / sqrt(variance + epsilon) + offset.
-    Shapes: the operands have the shapes of batch_norm_training. The result has the shape of operand.
+    Shapes: the operands have the same shapes as in batch_norm_training. The result has the shape of operand.
     Raises: not_array, dimension_out_of_range, element_type_unsupported, invalid_attribute, rank_mismatch,
     element_type_mismatch or dimension_mismatch.
 
@@ -73,8 +73,8 @@ def batch_norm_grad(
 
     Formula: c = mean(g (x - mean)) / (variance + epsilon); grad_operand = scale / sqrt(variance + epsilon) (g - mean(g)
     - c (x - mean)); grad_scale = sum(g (x - mean)) / sqrt(variance + epsilon); grad_offset = sum(g).
-    Shapes: the operands have the shapes of batch_norm_training, and grad_output has the shape of operand. Returns the
-    tuple (grad_operand, grad_scale, grad_offset).
+    Shapes: the operands have the same shapes as in batch_norm_training, and grad_output has the shape of operand.
+    Returns the tuple (grad_operand, grad_scale, grad_offset).
     Raises: not_array, dimension_out_of_range, element_type_unsupported, invalid_attribute, rank_mismatch,
     element_type_mismatch or dimension_mismatch.
 

@@ -18,7 +18,7 @@ def sort(operands: Values, *, to_apply: Region, dimension: int, is_stable: bool 
     one position precede those at another. The sort is always stable here. With an inconsistent comparator, the result
     is still a permutation. With a plain LT or GT on floats, NaNs come last, and -0 equals 0. With TOTALORDER, all
     floats are ordered.
-    Shapes: takes N arrays of the same extents. `to_apply` maps (T_0, T_0, ..., T_N-1, T_N-1) -> pred[]: the two
+    Shapes: takes N arrays with the same extents. `to_apply` maps (T_0, T_0, ..., T_N-1, T_N-1) -> pred[]: the two
     elements of each operand are adjacent parameters. Returns one array, or a tuple of arrays if N > 1.
     Raises: arity_mismatch, not_array, rank_mismatch, dimension_mismatch, dimension_out_of_range or signature_mismatch.
 
@@ -38,7 +38,7 @@ def sort(operands: Values, *, to_apply: Region, dimension: int, is_stable: bool 
 def topk(operand: Value, *, k: int, largest: bool = True) -> Value:
     """Return the `k` largest (or smallest) elements of each row (the last dimension) in order, and their indices.
 
-    Floats are in their total order: NaN is the greatest, a negative NaN is the least, and -0 is below 0. Among equal
+    Floats are compared in total order: NaN is the greatest, a negative NaN is the least, and -0 is below 0. Among equal
     elements, the first in the row comes first.
     Shapes: takes pred, integers or floats of rank 1 or higher. k is at most the last extent. Returns (T[..., k],
     s32[..., k]).

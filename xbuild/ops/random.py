@@ -47,9 +47,9 @@ def rng_bit_generator(
     ThreeFry is 2x32 with 20 rounds, and Philox, the default, is 4x32 with 10 rounds. A type narrower than 32 bits gets
     the lowest bits of a separate 32-bit word for each element. The bits have the unsigned type that is as wide as the
     type of `shape`, as XLA infers: u32 for f32 and s32. To read them as the type of `shape`, use xb.bitcast_convert.
-    Shapes: the state is u64[2] (key and counter); for Philox it may also be u64[3] (key and a counter of 128 bits). The
-    halves of these states may also be given as u32[4] and u32[6]. Returns the tuple of the state and an array with the
-    extents of shape in the unsigned type.
+    Shapes: the state is u64[2] (key and counter); for Philox it may also be u64[3] (key and a counter of 128 bits).
+    These states may also be given as 32-bit halves, u32[4] and u32[6]. Returns the tuple of the next state and an array
+    of the unsigned type with the extents of `shape`.
     Raises: not_array, element_type_unsupported, rank_mismatch, dimension_mismatch or overflow.
 
     >>> import xbuild as xb
@@ -68,7 +68,8 @@ def rng_bit_generator(
 def rng_get_and_update_state(builder: Builder, *, delta: int, shape: Shape) -> Value:
     """Return the device's 128-bit random state, low word first, then advance it by `delta`.
 
-    The state starts at XLA:CPU's constant. Its high word contains the run's `seed=` and the number of the device.
+    The state starts at the constant that XLA:CPU uses. Its high word contains the run's `seed=` and the number of the
+    device.
     Shapes: the result is u64[2].
     Raises: element_type_unsupported or dimension_mismatch.
 

@@ -14,9 +14,10 @@ from ..core.properties import Properties
 def reduce(operands: Values, init_values: Values, *, to_apply: Region, dimensions: Dims) -> Value:
     """Reduce the operands over `dimensions` with `to_apply`, starting from `init_values`, in any order.
 
-    Shapes: takes N arrays of the same extents and N scalars. `to_apply` maps (T_0, ..., T_N-1, T_0, ..., T_N-1) -> T_0,
-    or the tuple of all T_i if N > 1. T_i is the element type of the result: that of operand i, or a wider float. Only
-    `dimensions` are removed. The init value counts once for each result, and is the result if there are no elements.
+    Shapes: takes N arrays with the same extents and N scalars. `to_apply` maps (T_0, ..., T_N-1, T_0, ..., T_N-1) ->
+    T_0, or the tuple of all T_i if N > 1. T_i is the element type of the result: that of operand i, or a wider float.
+    Only `dimensions` are removed. The init value counts once for each result, and is the result if there are no
+    elements.
     Raises: arity_mismatch, not_array, rank_mismatch, dimension_mismatch, dimension_out_of_range, duplicate_dimension or
     signature_mismatch.
 

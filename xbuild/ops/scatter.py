@@ -26,14 +26,14 @@ def scatter(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Value:
-    """Replace each element of the operands that an index vector selects with to_apply(element, update).
+    """Update the elements of the operands that the index vectors select: each becomes to_apply(element, update).
 
     Formula: result[start + offset] = to_apply(result[start + offset], updates[u]) for each index u of the updates.
     `offset` is u[update_window_dims[k]] in the k-th dimension that is neither inserted nor batching, otherwise 0.
     `start` is vector[k] in dimension scatter_dims_to_operand_dims[k], where `vector` is scatter_indices at the other
-    entries of u. A window that is not entirely inside the operand changes nothing. Updates apply in order here, so the
-    last of several updates overwrites the others; XLA does not define the order. Floats narrower than 32 bits are
-    rounded after each update.
+    entries of u. A window that is not entirely inside the operand changes nothing. Updates are applied in order here,
+    so the last of several updates overwrites the others; XLA does not define the order. Floats narrower than 32 bits
+    are rounded after each update.
     Shapes: takes N operands with equal extents, integer index vectors along `index_vector_dim`, and N updates with
     equal extents. If `index_vector_dim` equals the rank, each element is an index vector of length 1. `to_apply` maps
     (T_0, ..., T_N-1, T_0, ..., T_N-1) -> T_0, or the tuple of all T_i if N > 1; T_i is the operand's type or a wider

@@ -11,7 +11,7 @@ from ..core.properties import Properties
 
 @op(Properties("moved", moves=("operand",), is_view=True, states_shape=True))
 def slice(operand: Value, *, start_indices: Dims, limit_indices: Dims, strides: Dims = ()) -> Value:
-    """Take every stride-th element from start to limit (exclusive) of each dimension; by default all elements.
+    """Take every stride-th element from start to limit (exclusive) in each dimension; by default all elements.
 
     Shapes: takes an array of any shape, with 0 <= start <= limit <= extent and stride >= 1. Each extent of the result
     is ceil((limit - start) / stride).

@@ -48,7 +48,7 @@ def send(
 def send_done(context: Value, *, channel_id: int, is_host_transfer: bool = False) -> Value:
     """Wait until the transfer that `send` started is complete.
 
-    Shapes: takes the context of a send and returns token[].
+    Shapes: takes the context from a send and returns token[].
     Raises: not_tuple; signature_mismatch if the operand is not a context.
 
     >>> import xbuild as xb
@@ -92,7 +92,7 @@ def recv(
 def recv_done(context: Value, *, channel_id: int, is_host_transfer: bool = False) -> Value:
     """Wait for the value of the channel.
 
-    Shapes: takes the context of a recv of shape T and returns (T, token[]).
+    Shapes: takes the context from a recv of shape T and returns (T, token[]).
     Raises: not_tuple; signature_mismatch if the operand is not a context.
 
     >>> import xbuild as xb
@@ -167,14 +167,15 @@ def custom_call(
     operand_precision: tuple[str, ...] = (),
     padding_type: Literal["PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"] = "PADDING_INVALID",
 ) -> Value:
-    """Call the function that xb.custom_call_target registered for a target on the operands, and return its result.
+    """Apply the function that xb.custom_call_target registered for the target to the operands, and return its result.
 
     Shapes: takes operands of any shape and returns the declared shape. A run stops if the function returns a different
     shape. A call with a side effect runs, in its recorded order, even if nothing uses its result. The function gets
     `backend_config`. Layouts, aliasing, schedule and the remaining attributes are for the compiler: xbuild keeps and
     prints them.
     Raises: attribute_length_mismatch; signature_mismatch if the layout constraints differ from the operands' shapes;
-    index_out_of_range if an alias names a missing operand; invalid_attribute if a precision does not exist.
+    index_out_of_range if an alias refers to an operand that does not exist; invalid_attribute if a precision does not
+    exist.
 
     >>> import xbuild as xb
     >>> @xb.custom_call_target("reversed")

@@ -18,9 +18,9 @@ def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, wi
 
     Formula: the window at position p covers base elements p[d] * stride[d] + k[d] * window_dilation[d] for k[d] <
     size[d]. The base is the operand with base_dilation[d] - 1 holes between neighbours and with padding (negative
-    padding crops). Holes and padding do not count. A window that covers only holes and padding returns the init value.
+    padding crops). Holes and padding are ignored. A window that covers only holes and padding returns the init value.
     Elements may be combined in any order.
-    Shapes: takes N arrays of the same extents and N scalars. `window` has an entry for each dimension, or is HLO text
+    Shapes: takes N arrays with the same extents and N scalars. `window` has an entry for each dimension, or is HLO text
     such as "size=3x3 stride=2x2 pad=1_1x1_1". Extent d of the result is the number of positions, (padded - window span)
     // stride + 1. The rules of reduce apply to to_apply and the result types.
     Raises: arity_mismatch, not_array, rank_mismatch, dimension_mismatch, attribute_length_mismatch, non_positive,

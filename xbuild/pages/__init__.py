@@ -33,10 +33,10 @@ def page_text(
 ) -> str:
     """The page of a run as HTML: lanes over logical time, the program, and each instruction with its values.
 
-    With a `machine`, as `xb.timeline` takes it, the page also has lanes in proportion to modelled time. Source lines of
-    a loaded trace, and of metadata in HLO text, are those that the trace or the text stores; the page opens the files
-    that they name only under `source_root`. `partitioned` is the result of `xb.shard.partition`. For a run of its
-    `module`, the page shows each value as a global array with the tiles of the devices, and the reason for its
+    With a `machine`, as `xb.timeline` takes it, the page also has lanes drawn in proportion to modelled time. Source
+    lines of a loaded trace, and of metadata in HLO text, are those that the trace or the text stores; the page opens
+    the files that they name only under `source_root`. `partitioned` is the result of `xb.shard.partition`. For a run of
+    its `module`, the page shows each value as a global array with the tiles of the devices, and the reason for its
     sharding.
     Raises: invalid_operand if the run is of a different program.
 
@@ -71,7 +71,7 @@ def write_page(
 ) -> Path:
     """Write the step page to a file atomically: an interrupted write leaves the old file unchanged.
 
-    `source_root` is the folder from which source files may be shown. With a `machine`, the page also has lanes in
+    `source_root` is the folder from which source files may be shown. With a `machine`, the page also has lanes drawn in
     proportion to modelled time. `partitioned` is the result of `xb.shard.partition`; the page then shows global arrays
     with the tiles of the devices.
     """

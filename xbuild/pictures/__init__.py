@@ -147,10 +147,11 @@ def viz(
     the extra `viz` installs), dot, mermaid and txt. The theme of svg is auto, light or dark; auto follows the reader's
     system. The picture shows the full program, the instructions `around` one instruction up to a radius, all `paths`
     from one instruction to another, or `only` the collectives. Each computation or scope named in `fold` is one box. A
-    program of more than `max_nodes` boxes (300) is folded, and a note in the picture says so. `data` maps instructions,
-    or their names (`body/add.3` if several share a name), to numbers or strings. Each box shows its number or string as
-    a badge. The colour of a number shows where it lies between the lowest and the highest. `data_name` names the scale
-    in the legend. A folded box shows the sum of the numbers of its instructions, in the colour of the highest.
+    program with more than `max_nodes` boxes (default: 300) is folded, and a note in the picture says so. `data` maps
+    instructions, or their names (`body/add.3` if several share a name), to numbers or strings. Each box shows its
+    number or string as a badge. The colour of a number shows where it lies between the lowest and the highest.
+    `data_name` names the scale in the legend. A folded box shows the sum of the numbers of its instructions, in the
+    colour of the highest.
     Raises: ValueError if a format, theme or name is unknown; DrawingError if graphviz is missing or takes too long.
 
     >>> import xbuild as xb

@@ -1,12 +1,12 @@
 """Assert in tests what a program communicates, holds in memory and computes, and that it cannot hang.
 
-A test calls `testing.assert_no_deadlock(step, state, batch)`, for example. The first argument is a JAX function, which
-is compiled for the remaining arguments, or any program: a Computation, a Module, a ModuleGroup, a text, a path, or a
-lowered or compiled JAX function. If a contract does not hold, the assertion raises `ContractError`, an AssertionError
-that states both numbers and lists the instructions with the user's lines.
+For example, a test can call `testing.assert_no_deadlock(step, state, batch)`. The first argument is a JAX function,
+which is compiled for the remaining arguments, or any program: a Computation, a Module, a ModuleGroup, program text, a
+path, or a lowered or compiled JAX function. If a contract does not hold, the assertion raises `ContractError`, an
+AssertionError that states both numbers and lists the instructions with the user's lines.
 
-Read the files in this order: `contracts.py` (communication and the assertions), `instructions.py` (ops, donated
-arguments, functions of the host), `snapshots.py` (contracts in files) and `plugin.py` (the pytest plug-in).
+Read the files in this order: `contracts.py` (communication and assertions), `instructions.py` (ops, donated arguments
+and host callbacks), `snapshots.py` (contracts stored in files) and `plugin.py` (the pytest plug-in).
 
     >>> import xbuild as xb
     >>> total = xb.Module("total", xb.computation(xb.f32[8])(xb.cross_replica_sum), num_replicas=2)

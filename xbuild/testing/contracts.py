@@ -86,7 +86,8 @@ Count: TypeAlias = int | range | Mapping[str, "int | range"]
 
 
 def at_least(number: int) -> range:
-    """Return the range of this number and all larger ones, for the counts of `assert_collectives` and `assert_ops`.
+    """Return the range that contains this number and all larger ones, for the counts of `assert_collectives` and
+    `assert_ops`.
 
     >>> 7 in at_least(1), 0 in at_least(1)
     (True, False)
@@ -273,9 +274,9 @@ def _count_arrays(instruction: Instruction) -> int:
 def assert_no_deadlock(target: Any, *args: Any, **kwargs: Any) -> Verdict:
     """Assert that a program cannot hang and is well formed, and return the verdict.
 
-    The verdicts `depends` and `undecided` pass, because data or the limits of the check leave them open. `target`,
-    `args` and `kwargs` are as in `collectives`. Raises ContractError with the report if the verdict is `deadlock` or
-    `error`.
+    The verdicts `depends` and `undecided` pass, because the answer depends on data, or because the check reached a
+    limit. `target`, `args` and `kwargs` are as in `collectives`. Raises ContractError with the report if the verdict is
+    `deadlock` or `error`.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[8])(xb.cross_replica_sum)
@@ -310,8 +311,9 @@ def assert_collectives(
     or numbers by mesh axis such as `all_reduce={"data": 1, "model": 2}`. Ops that are not named are not counted;
     `others=0` asserts that no collectives of other ops exist.
 
-    `axis` counts only collectives along that mesh axis, `scope` only those whose `op_name` contains the text, and
-    `dtype` only those that move that element type: an HLO name such as "bf16", or a dtype of NumPy or JAX.
+    If `axis` is given, only collectives along that mesh axis are counted; if `scope` is given, only those whose
+    `op_name` contains that text; and if `dtype` is given, only those that move that element type (an HLO name such as
+    "bf16", or a NumPy or JAX dtype).
 
     `unit` is the unit of the counts. With "instructions", a start and its done count once. With "arrays", a combined
     all-reduce of three arrays counts three times, as before it was combined. With "executions", a collective in a loop

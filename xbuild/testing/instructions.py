@@ -91,10 +91,10 @@ def assert_ops(
     counts as its op, and its done does not count. `others` is the number of instructions of all ops that `counts` does
     not name.
 
-    `dtype` counts only instructions with a result of that element type: an HLO name, or a dtype of NumPy or JAX. So
-    `assert_ops(step, x, dtype="f64", others=0)` asserts that nothing is computed in f64. `scope` counts only
-    instructions whose `op_name` contains the text. `on_host=True` counts only instructions with a result in host memory
-    (JAX's "pinned_host"), and `on_host=False` counts all others.
+    If `dtype` (an HLO name, or a NumPy or JAX dtype) is given, only instructions with a result of that element type are
+    counted. So `assert_ops(step, x, dtype="f64", others=0)` asserts that nothing is computed in f64. If `scope` is
+    given, only instructions whose `op_name` contains that text are counted. `on_host=True` counts only instructions
+    with a result in host memory (JAX's "pinned_host"), and `on_host=False` counts all others.
 
     `target` and `args` are as in `collectives`, and `kwargs` are keyword arguments of the function.
     Raises ContractError if a number differs, and TypeError for an unknown op or element type.
@@ -198,13 +198,13 @@ def assert_donated(
     """Assert that results reuse the memory of all arrays in these arguments, and return the parameters of the arrays.
 
     An argument is the name of a parameter of the function, such as "state", or a path such as "state['w']"; a name
-    stands for all arrays in it. An int is the number of a parameter of the compiled program. JAX donates an argument
-    only if `donate_argnums` or `donate_argnames` of `jax.jit` names it, and an array in it only if a result has the
-    same shape, element type and sharding.
+    covers all arrays in that parameter. An int is the number of a parameter of the compiled program. JAX donates an
+    argument only if `donate_argnums` or `donate_argnames` of `jax.jit` names it, and an array in it only if a result
+    has the same shape, element type and sharding.
 
     `target` and `args` are as in `collectives`, and `kwargs` are keyword arguments of the function.
-    Raises ContractError if an array keeps its memory or no parameter has the name, and TypeError for a program without
-    a header.
+    Raises ContractError if the memory of an array is not reused or no parameter has the name, and TypeError for a
+    program without a header.
 
     >>> import xbuild as xb
     >>> text = '''HloModule step, input_output_alias={ {0}: (0, {}, may-alias) }
@@ -268,7 +268,7 @@ def _is_in(parameter: Instruction, name: str | int) -> bool:
 
 
 def assert_no_callbacks(target: Any, *args: Any, **kwargs: Any) -> None:
-    """Assert that a program calls no function of the host and exchanges no values with it.
+    """Assert that a program calls no host functions and exchanges no values with the host.
 
     Refuses jax.debug.print, jax.debug.callback, jax.pure_callback and io_callback, infeed and outfeed, and transfers to
     the host. `target`, `args` and `kwargs` are as in `collectives`.

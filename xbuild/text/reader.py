@@ -757,7 +757,7 @@ def parse_hlo(
 
     Layouts, shardings, metadata, backend_config and similar annotations are kept and printed. `file` is the name of the
     text in error messages. With `origins`, reports name the source lines in the metadata instead of lines in the text.
-    `replicas` and `partitions` override the counts of the header. If neither the arguments nor the header state counts,
+    `replicas` and `partitions` override the counts in the header. If neither the arguments nor the header state counts,
     groups, pairs and shardings determine them, and `annotations["inferred_counts"]` of the module says how. Raises
     HloParseError with up to twenty faults, each with its line, its column and what was expected.
 

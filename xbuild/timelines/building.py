@@ -44,14 +44,14 @@ def timeline(
 ) -> Timeline:
     """Compute when each device would run each instruction if all devices ran at the rooflines of a machine.
 
-    The times are bounds and a ranking, not a prediction in milliseconds. An instruction takes as long as its FLOPs at
-    the peak or its bytes at full bandwidth, whichever takes longer; `cost` counts both. A collective takes alpha for
-    each step and beta for each byte of its fastest algorithm. Devices run their instructions in the given or recorded
-    order, and wait for each other by the rules of `check`, with the given `send_buffers`. Between a start and its done,
-    a device continues with other instructions. A loop is simulated trip by trip until two trips are equal. `machine` is
-    a Machine, a name such as v5e, or the path of a machine file. Raises TypeError if the argument is not a program, and
-    invalid_attribute if the machine is unknown. Raises an error with the kind of the finding if the check refuses the
-    program, and limit_trips if loops are too long to be unrolled.
+    Use the times as bounds and for rankings, not as predictions of actual times. An instruction takes as long as its
+    FLOPs at the peak or its bytes at full bandwidth, whichever takes longer; `cost` counts both. A collective takes
+    alpha for each step and beta for each byte of its fastest algorithm. Devices run their instructions in the given or
+    recorded order, and wait for each other according to the rules of `check`, with the given `send_buffers`. Between a
+    start and its done, a device continues with other instructions. A loop is simulated trip by trip until two
+    consecutive trips are equal. `machine` is a Machine, a name such as v5e, or the path of a machine file. Raises
+    TypeError if the argument is not a program, and invalid_attribute if the machine is unknown. Raises an error with
+    the kind of the finding if the check refuses the program, and limit_trips if loops are too long to be unrolled.
 
     >>> import xbuild as xb
     >>> square = xb.computation(xb.bf16[4096, 4096])(lambda x: xb.dot(x, x))

@@ -215,9 +215,9 @@ def parse(
 ) -> Module:
     """Read a module from HLO or StableHLO; the beginning of the text determines the format.
 
-    `text` is a text, bytes, the path of a file, or an object from JAX: a jitted function without arguments, or a
-    Traced, Lowered, Compiled or Exported object. The function takes the arguments of `xb.parse_hlo` and
-    `xb.parse_stablehlo`, and raises their errors. `shapes` is only for StableHLO, and `origins` only for HLO.
+    `text` is program text, bytes, a file path, or an object from JAX: a jitted function without arguments, or a Traced,
+    Lowered, Compiled or Exported object. This function takes the same arguments as `xb.parse_hlo` and
+    `xb.parse_stablehlo`, and raises the same errors. `shapes` is only for StableHLO, and `origins` only for HLO.
 
     >>> import xbuild as xb
     >>> hlo = xb.parse("ENTRY main { ROOT x = f32[2] parameter(0) }")
