@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from interpreter import trace as trace
     from interpreter.fields import Equivalence as Equivalence
     from interpreter.fields import equivalent as equivalent
+    from interpreter.proving import PassProof as PassProof
+    from interpreter.proving import Proof as Proof
+    from interpreter.proving import prove as prove
+    from interpreter.proving import prove_passes as prove_passes
 
     from . import guard as guard
     from . import mesh as mesh

@@ -25,6 +25,10 @@ _COMMANDS = {
     "lsp": ("lsp", "Run a language server for .hlo and .mlir files, which an editor uses over stdin and stdout."),
     "ops": ("reference", "List the ops by family, each with a description."),
     "play": ("play", "Play the scheduler: move the devices of a small program, and try to make it hang."),
+    "prove": (
+        "prove",
+        "Prove that a compiler preserved what a program computes, or show an input on which the results differ.",
+    ),
     "puzzle": ("learn", "List the puzzles, or grade a solution."),
     "run": ("run", "Check a program, run it on all its devices, and print a summary of the results."),
     "shard": (

@@ -40,6 +40,22 @@ def _parse_domains(context: click.Context, parameter: click.Parameter, texts: tu
     return domains
 
 
+def takes_domain(command: Any) -> Any:
+    """A decorator that adds the option --domain to a command that compares programs."""
+    kinds = "positive, nonnegative, negative, nonpositive, nonzero, unit or LOW:HIGH"
+    sentence = f"Restrict argument N to a domain: {kinds}."
+    return click.option("--domain", "domains", multiple=True, metavar="N=KIND", callback=_parse_domains, help=sentence)(
+        command
+    )
+
+
+def exit_code(verdict: xbuild.Equivalence, strict: bool) -> int:
+    """The exit status of a command whose verdict this is."""
+    if any(reason.endswith(_LIMITS) for reason in verdict.undecided):
+        return LIMIT
+    return REFUSED if verdict.kind == "different" or (strict and verdict.kind == "undecided") else 0
+
+
 @main.command()
 @click.argument("one", metavar="TARGET", shell_complete=targets)
 @click.argument("other", metavar="OTHER", shell_complete=targets)
@@ -47,14 +63,7 @@ def _parse_domains(context: click.Context, parameter: click.Parameter, texts: tu
     "--seed", type=SEED, metavar="SEED", default=0, show_default=True, help="Set the seed of the random inputs."
 )
 @click.option("--strict", is_flag=True, help='Also exit with status 1 for the verdict "undecided".')
-@click.option(
-    "--domain",
-    "domains",
-    multiple=True,
-    metavar="N=KIND",
-    callback=_parse_domains,
-    help="Restrict argument N to a domain: positive, nonnegative, negative, nonpositive, nonzero, unit or LOW:HIGH.",
-)
+@takes_domain
 @takes_all
 @takes_format
 def equivalent(one: str, other: str, seed: int, strict: bool, domains: dict[int, Any]) -> None:
@@ -82,6 +91,4 @@ def equivalent(one: str, other: str, seed: int, strict: bool, domains: dict[int,
         verdict = xbuild.equivalent(*programs, seed=seed, domain=domains)
     if not say_result(one, {"other": other, **verdict.to_dict()}, verdict.issues):
         say_lines(verdict.lines(shows_all(), report_width(), MORE))
-    if any(reason.endswith(_LIMITS) for reason in verdict.undecided):
-        sys.exit(LIMIT)
-    sys.exit(REFUSED if verdict.kind == "different" or (strict and verdict.kind == "undecided") else 0)
+    sys.exit(exit_code(verdict, strict))

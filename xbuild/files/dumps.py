@@ -23,18 +23,22 @@ _OF_XLA = re.compile(
 _OF_JAX = re.compile(r"jax_ir(?P<number>\d+)_(?P<name>.+?)(?:_(?:compile|lower|export))?\.mlir(?:bc)?(?:\.gz)?")
 _PLAIN = re.compile(r"(?P<name>.+?)\.(?:hlo|mlir|mlirbc|hlo\.pb)(?:\.gz)?")
 _OF_PROCESS = re.compile(r"process_(\d+)")
-_PASS = re.compile(r"(?P<pipeline>.*?)\.after_(?P<name>.+?)(?:\.before_.+)?")
+_PASS = re.compile(r"(?P<pipeline>.*?)\.after_(?P<name>.+?)(?:\.before_(?P<following>.+))?")
 
 BEFORE, AFTER, LOWERED = "before", "after", "lowered"
 
 
 @frozen
 class Stage:
-    """A text of a module: `name` is "lowered", "before", "after", or the pass after which it was written."""
+    """A text of a module: `name` is "lowered", "before", "after", or the pass after which it was written.
+
+    `following` is the next pass of the pipeline.
+    """
 
     name: str
     path: Path
     pipeline: str = ""
+    following: str = ""
 
 
 @define
@@ -120,8 +124,10 @@ def _stage_of_xla(match: re.Match[str], path: Path) -> tuple[Stage, tuple[int, s
         is_before = match["stage"].startswith(BEFORE)
         return Stage(BEFORE if is_before else AFTER, path), (-1 if is_before else 1 << 30, match["stage"])
     found = _PASS.fullmatch(match["pass"])
-    stage = Stage(match["pass"], path) if found is None else Stage(found["name"], path, found["pipeline"])
-    return stage, (int(match["place"]), "")
+    name, pipeline, following = (
+        (match["pass"], "", "") if found is None else found.group("name", "pipeline", "following")
+    )
+    return Stage(name, path, pipeline, following or ""), (int(match["place"]), "")
 
 
 def _modules_of_jax(files: Iterable[Path], process: int | None) -> Iterator[DumpedModule]:

@@ -179,14 +179,20 @@ def program_of_jax(thing: Any, *, is_global: bool = False) -> Module:
         return _module_of_compiled(thing)
     if kind == "Exported":
         return _global_module(thing.mlir_module())
-    if kind not in ("Traced", "Lowered") and (needed := _required_arguments(thing)):
-        name, shown = getattr(thing, "__name__", ""), ", ".join(needed)
+    if kind not in ("Traced", "Lowered"):
+        _refuse_without_arguments(thing)
+    return from_jax(thing, partition=not is_global)
+
+
+def _refuse_without_arguments(function: Any) -> None:
+    """Raise NeedsArgumentsError if a function cannot do without arguments."""
+    if needed := _required_arguments(function):
+        name, shown = getattr(function, "__name__", ""), ", ".join(needed)
         name = name if name.isidentifier() else "f"
         raise NeedsArgumentsError(
             f"{name} takes {shown}, and a program needs the shapes of all arguments; pass {name}.lower({shown}) or "
             f"xb.from_jax({name}, {shown}), which also accepts shapes such as xb.f32[2, 3]"
         )
-    return from_jax(thing, partition=not is_global)
 
 
 def _required_arguments(function: Any) -> list[str]:
@@ -206,6 +212,25 @@ def compiled_by_jax(function: Any, arguments: Sequence[Any], named: Mapping[str,
     """
     traced = _traced(function, tuple(arguments), dict(named))
     lowered = _of_trace(traced, False) if hasattr(traced, "lower") else traced
+    return _compiled(traced, lowered)
+
+
+def lowered_and_compiled(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Module, Module]:
+    """The global program to which JAX lowers a function, and the program of each device that XLA compiles from it.
+
+    The function may also be a Traced or a Lowered, without arguments. NeedsArgumentsError for a function that takes
+    arguments, if there are none.
+    """
+    if not (arguments or named) and type(function).__name__ not in ("Traced", "Lowered"):
+        _refuse_without_arguments(function)
+    traced = _traced(function, tuple(arguments), dict(named))
+    lowered = _of_trace(traced, False) if hasattr(traced, "lower") else traced
+    text = lowered.as_text(dialect="stablehlo", debug_info=True)
+    return _global_module(text), _compiled(traced, lowered)
+
+
+def _compiled(traced: Any, lowered: Any) -> Module:
+    """The compiled program; its mesh is the one of the shardings of arguments, else one that the function names."""
     module = _module_of_compiled(lowered.compile())
     if module.num_devices == 1 or _names_axes(module) or not hasattr(traced, "jaxpr"):
         return module

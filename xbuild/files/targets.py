@@ -85,7 +85,7 @@ def load(
     if path == STDIN or (path.endswith(TEXTS) and not is_folder):
         return _read_program(Path(path), replicas, partitions, shapes, one)
     if is_folder and not is_of_devices(path):
-        return _read_program(_text_in_dump(path, one, stage), replicas, partitions, shapes)
+        return _read_program(_text_in_dump(target, stage), replicas, partitions, shapes)
     if replicas is not None or partitions is not None or shapes:
         raise TargetError(f"--replicas, --partitions and --shape apply only to text files, got the target {target!r}")
     if is_folder:
@@ -111,6 +111,38 @@ def load_with_global(target: str) -> tuple[Program, Program | None]:
     program = _program(module, path, name, is_global=False)
     is_partitioned = isinstance(program, Module) and program.num_partitions > 1
     return program, _program(module, path, name, is_global=True) if is_partitioned else None
+
+
+def load_with_compiled(target: str) -> tuple[Program, Program]:
+    """The global program of FILE.py:NAME, which JAX lowers, and the program that XLA compiles from it.
+
+    NAME is a jitted function without arguments, a Traced or a Lowered, a pair of a Lowered and its Compiled, a pair of
+    a function and a tuple of its arguments, or a function without arguments that returns one of these. TargetError
+    where the target names none, UserError where its file raises.
+    """
+    path, _, name = target.rpartition(":")
+    if not path.endswith(".py"):
+        raise TargetError(
+            f"{target!r} names one program; expected a second program, a dump folder, or FILE.py:NAME of a JAX function"
+        )
+    module = _run(_existing(Path(path)))
+    found = _named(module, path, name)
+    if not is_of_jax(found) and callable(found):
+        found = _call(found, name)
+    parts = found if isinstance(found, tuple) else (found,)
+    if is_of_jax(parts[0]) and (len(parts) == 1 or isinstance(parts[1], tuple)):
+        from .jax_functions import lowered_and_compiled
+
+        function, arguments = parts[0], parts[1] if len(parts) > 1 else ()
+        lowered, compiled = _of_users_function(lambda: lowered_and_compiled(function, arguments, {}), path, name)
+        return lowered, compiled
+    if len(parts) == 2 and all(map(is_of_jax, parts)):
+        before, after = (_converted(part, path, name, is_global=True) for part in parts)
+        return before, after
+    raise TargetError(
+        f"{path}:{name} is {_description(found)}; expected a jitted function without arguments, a traced or lowered "
+        "JAX function, (lowered, compiled), or (function, arguments)"
+    )
 
 
 def load_file(
@@ -188,8 +220,9 @@ def modules_in_folder(folder: str) -> list[DumpedModule]:
     return modules
 
 
-def _text_in_dump(folder: str, one: str, stage: str) -> Path:
-    """The file of a module of a dump, at a stage; without a name it must be the only module."""
+def module_in_dump(target: str) -> DumpedModule:
+    """The module of a dump that FOLDER#NAME or FOLDER#NUMBER names; without a name it must be the only module."""
+    folder, one = split_target(target)
     modules = modules_in_folder(folder)
     has = f"{folder} has {len(modules)} module{'s' * (len(modules) != 1)}: {shortened([each.key for each in modules])}"
     if not one and len(modules) > 1:
@@ -197,10 +230,29 @@ def _text_in_dump(folder: str, one: str, stage: str) -> Path:
     chosen = [each for n, each in enumerate(modules, 1) if one in ("", each.key, str(n))]
     if not chosen:
         raise TargetError(f"no module matches {one!r}{_did_you_mean(one, [each.key for each in modules])}: {has}")
-    found = chosen[0].stage(stage)
+    return chosen[0]
+
+
+def first_and_last(target: str) -> tuple[Program, Program]:
+    """The programs of the first and the last text of a module of a dump; TargetError if it has only one text."""
+    module = module_in_dump(target)
+    if len(module.stages) < 2:
+        raise TargetError(
+            f"{module.key} has only the text {module.stages[0].path.name}; expected one before and one after its "
+            "optimizations, as XLA writes with --xla_dump_to"
+        )
+    first, last = (load(str(module.stages[place].path), is_global=True) for place in (0, -1))
+    return first, last
+
+
+def _text_in_dump(target: str, stage: str) -> Path:
+    """The file of a module of a dump, at a stage."""
+    module = module_in_dump(target)
+    found = module.stage(stage)
     if found is None:
-        names = shortened([*dict.fromkeys(each.name for each in chosen[0].stages)])
-        raise TargetError(f"{folder}#{chosen[0].key} has no stage {stage!r}; it has {names}")
+        names = shortened([*dict.fromkeys(each.name for each in module.stages)])
+        folder, _ = split_target(target)
+        raise TargetError(f"{folder}#{module.key} has no stage {stage!r}; it has {names}")
     return found.path
 
 
@@ -356,10 +408,7 @@ def _is_users(file: str) -> bool:
 
 
 def _program(module: ModuleType, path: str, name: str, is_global: bool) -> Program:
-    if name not in vars(module):
-        names = _candidates(module)
-        raise TargetError(f"{path} has no {name!r}{_did_you_mean(name, names) or _it_has(names)}")
-    found = _converted(vars(module)[name], path, name, is_global)
+    found = _converted(_named(module, path, name), path, name, is_global)
     if not isinstance(found, _KINDS) and callable(found):
         found = _converted(_call(found, name), path, name, is_global)
     if not isinstance(found, _KINDS):
@@ -370,14 +419,27 @@ def _program(module: ModuleType, path: str, name: str, is_global: bool) -> Progr
     return found
 
 
+def _named(module: ModuleType, path: str, name: str) -> Any:
+    """The value of a name of a user's file; TargetError where the file has none."""
+    if name not in vars(module):
+        names = _candidates(module)
+        raise TargetError(f"{path} has no {name!r}{_did_you_mean(name, names) or _it_has(names)}")
+    return vars(module)[name]
+
+
 def _converted(value: Any, path: str, name: str, is_global: bool) -> Any:
     """The program of a value of a user's file, which may be text or come from JAX."""
     if not is_of_jax(value):
         return module_in(value)
+    return _of_users_function(lambda: module_in(value, is_global=is_global), path, name)
+
+
+def _of_users_function(lower: Callable[[], Any], path: str, name: str) -> Any:
+    """What JAX makes of a user's function; TargetError if it needs arguments, UserError if it raises."""
     from .jax_functions import NeedsArgumentsError
 
     try:
-        return module_in(value, is_global=is_global)
+        return lower()
     except NeedsArgumentsError as error:
         raise TargetError(f"{path}:{name}: {error}") from None
     except XbuildError:

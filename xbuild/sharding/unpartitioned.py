@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.graph import Computation, Instruction, Module
 from ..core.memos import remembered
 from ..properties.effects import communicates_itself
-from ..properties.placement import CONSTRAINT, is_replaced, target_of
+from ..properties.placement import CUTS, SAME, is_replaced, target_of
 from ..properties.sites import reached
 from ..text.annotations import stated_meshes
 from ..text.shardings import sharded_devices
@@ -56,7 +56,7 @@ def is_per_device_in_part(module: Module) -> bool:
     False
     """
     calls = (each for computation in reached(module.entry) for each in computation.instructions if is_replaced(each))
-    return any(target_of(each) != CONSTRAINT for each in calls)
+    return any(target_of(each) in CUTS or target_of(each) not in SAME for each in calls)
 
 
 def not_partitioned(module: Module, is_treated: str) -> str | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from attrs import field, frozen
 
@@ -152,3 +153,38 @@ def map_specs(function: Any, specs: Specs, shape: Any, what: str, *others: Any) 
     """The results of `function(spec, shape, path, *others)` on the leaves, nested as the specs."""
     names = map_paths(lambda path, _: "".join((what, *(f"[{n}]" for n in path))), specs)
     return map_leaves(function, specs, shape, names, *others)
+
+
+def read_specs(text: str) -> list[P | None]:
+    """Read specs, separated by semicolons, as they are written in Python; an empty text between them is None.
+
+    Raises invalid_attribute for any other text.
+
+    >>> read_specs("P('a', None); P(('a', 'b'), unreduced={'c'});; P()")
+    [P('a', None), P(('a', 'b'), unreduced={'c'}), None, P()]
+    """
+    return [_read_spec(each.strip()) if each.strip() else None for each in text.split(";")]
+
+
+def _read_spec(text: str) -> P:
+    try:
+        call = ast.parse(text, mode="eval").body
+        if not isinstance(call, ast.Call) or ast.unparse(call.func) not in ("P", "xb.P", "PartitionSpec"):
+            _refuse_spec(text)
+        entries = [ast.literal_eval(each) for each in call.args]
+        named = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        _refuse_spec(text)
+    is_axes = all(isinstance(each, str | set | tuple | list) for each in named.values())
+    if not all(map(_is_entry, entries)) or not named.keys() <= {"unreduced", "reduced"} or not is_axes:
+        _refuse_spec(text)
+    return P(*entries, **named)
+
+
+def _is_entry(entry: Any) -> bool:
+    several = entry if isinstance(entry, tuple | list) else (entry,)
+    return entry is None or all(isinstance(each, str) for each in several)
+
+
+def _refuse_spec(text: str) -> NoReturn:
+    refuse("invalid_attribute", f"{text!r} is not a spec; write a spec as in P('i', None) or P(unreduced={{'i'}})")
