@@ -37,11 +37,13 @@ Slices: TypeAlias = tuple[slice | tuple[slice, ...], ...]
 class DeviceLayout:
     """The part of a global array that each device holds in the leading elements of its own array.
 
-    Devices with the same number in `sums` hold terms of one sum; it is None if each device holds the elements.
+    Devices with the same number in `sums` hold terms of one sum; it is None if each device holds the elements. Integers
+    are added as numbers, not as words of the fields.
     """
 
     parts: tuple[Slices, ...]
     sums: tuple[int, ...] | None = None
+    has_integers: bool = False
 
     def part(self, device: int, value: Array) -> Array:
         """The part of a global array that a device holds."""
@@ -178,7 +180,7 @@ def _layout_by_sharding(sharding: Sharding, shape: Shape, local: Shape, devices:
     sums = None
     if sharding.unreduced:
         sums = tuple(_sum_group(sharding, device) for device in range(devices))
-    layout = DeviceLayout(tuple(parts), sums)
+    layout = DeviceLayout(tuple(parts), sums, shape.dtype.is_integer)
     _check_sizes(layout, local, name)
     return layout
 
@@ -232,7 +234,7 @@ def split_to_devices(layout: DeviceLayout, value: Array, local: Shape, fill: Any
         held[tuple(slice(0, n) for n in own.shape)] = own
         found.append(held)
     if layout.sums is not None:
-        _split_into_terms(layout.sums, found, local, fill, minus)
+        _split_into_terms(layout.sums, found, local, fill, np.subtract if layout.has_integers else minus)
     return found
 
 
@@ -253,6 +255,7 @@ def held_parts(layout: DeviceLayout, values: Sequence[Array], add: Any) -> list[
     if layout.sums is None:
         return parts
     totals: dict[int, Array] = {}
+    add = np.add if layout.has_integers else add
     for group, value in zip(layout.sums, parts, strict=True):
         totals[group] = add(totals[group], value) if group in totals else value
     return [totals[group] for group in layout.sums]
