@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .checking import check as check
     from .checking import replication as replication
     from .checking import schedule as schedule
+    from .core.issues import Issue as Issue
     from .costs import CollectiveCost as CollectiveCost
     from .costs import Cost as Cost
     from .costs import CostRow as CostRow
@@ -73,6 +74,8 @@ if TYPE_CHECKING:
     from .linting import lint as lint
     from .pages import write_page as write_page
     from .pictures import viz as viz
+    from .reducing import Reduction as Reduction
+    from .reducing import minimize as minimize
     from .stablehlo.reading.either import parse as parse
     from .stablehlo.reading.reader import parse_stablehlo as parse_stablehlo
     from .stablehlo.reading.reader import parse_stablehlo_modules as parse_stablehlo_modules

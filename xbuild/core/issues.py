@@ -55,7 +55,16 @@ class Issue:
     """A message about a place in a program, with the rule that found it and the usual fix.
 
     `rule` is a kind of finding such as `deadlock`, or a rule of `xbuild lint`. `facts` are numbers such as `bytes` and
-    `seconds`, by name. `source` is a line of source code or of HLO text; `related` are further lines.
+    `seconds`, by name. `source` is a line of source code or of HLO text; `related` are further lines. Reports of
+    `xb.lint`, verdicts and costs have issues.
+
+    >>> import xbuild as xb
+    >>> twice = xb.computation(xb.f32[1024])(lambda x: xb.cross_replica_sum(xb.cross_replica_sum(x)))
+    >>> (issue,) = xb.lint(xb.Module("twice", twice, num_replicas=4)).issues
+    >>> isinstance(issue, xb.Issue), issue.rule, issue.level, issue.facts["bytes"]
+    (True, 'reduced_twice', 'warning', 4096)
+
+    Source: docs/formats.md.
     """
 
     rule: str
