@@ -88,8 +88,10 @@ def from_jax(
     if not partition:
         return _global(function, arguments, {**named, **(kwargs or {})}, num_replicas)
     lowered = _lowered(function, arguments, {**named, **(kwargs or {})})
-    text = _partitioned_text(lowered) if _partitions(lowered) > 1 else lowered.as_text(dialect="hlo", debug_info=True)
-    module = _read(text)
+    if _partitions(lowered) > 1:
+        module = _partitioned(lowered)
+    else:
+        module = _read(lowered.as_text(dialect="hlo", debug_info=True))
     return evolve(module, num_replicas=num_replicas) if num_replicas != 1 else module
 
 
@@ -265,8 +267,11 @@ def _meshes_in(jaxpr: Any) -> Iterator[Mesh]:
 def _module_of_compiled(compiled: Any) -> Module:
     """The compiled program, annotated with the shardings of arguments and results, which its text lacks."""
     module = _read(compiled.as_text(), "<compiled by JAX>")
-    if module.num_partitions == 1:
-        return module
+    return _with_shardings_of(compiled, module) if module.num_partitions > 1 else module
+
+
+def _with_shardings_of(compiled: Any, module: Module) -> Module:
+    """A program of one device with the shardings of the arguments and results of what JAX compiled."""
     inputs = _sharding_texts(compiled.input_shardings, [each.shape for each in module.entry.parameters])
     outputs = _sharding_texts(compiled.output_shardings, [*leaves(module.entry.root.shape)])
     return with_stated_shardings(module, inputs, outputs)
@@ -304,31 +309,32 @@ def _partitions(lowered: Any) -> int:
     return attributes["mhlo.num_partitions"].value if "mhlo.num_partitions" in attributes else 1
 
 
-def _partitioned_text(lowered: Any) -> str:
-    """The program of one device, which is the dump of XLA after its SPMD partitioner."""
-    text, failure = _dumped(lowered)
-    if text is None and "PartitionId" in str(failure):
+def _partitioned(lowered: Any) -> Module:
+    """The program of one device, which XLA dumps after its SPMD partitioner, newer ones without shardings."""
+    text, compiled = _dumped(lowered)
+    if text is None and "PartitionId" in str(compiled):
         with _manual_ids(lowered):
-            text, failure = _dumped(lowered)
+            text, compiled = _dumped(lowered)
     if text is not None:
-        return text
-    if failure is not None:
-        raise failure
+        module = _read(text)
+        is_stated = any("sharding" in each.annotations for each in module.entry.parameters)
+        return module if is_stated or isinstance(compiled, Exception) else _with_shardings_of(compiled, module)
+    if isinstance(compiled, Exception):
+        raise compiled
     raise XbuildError(
         "engine_unsupported", "this build of XLA does not dump the partitioned program [engine_unsupported]"
     )
 
 
-def _dumped(lowered: Any) -> tuple[str | None, Exception | None]:
-    """The text that XLA dumps while it compiles, None if it dumps nothing, and the error that ended it."""
-    failure = None
+def _dumped(lowered: Any) -> tuple[str | None, Any]:
+    """The text that XLA dumps while it compiles, None if it dumps nothing; and what it compiles, or the error."""
     with temporary.folder() as folder, _uncached():
         try:
-            lowered.compile(compiler_options={**_DUMPED, "xla_dump_to": str(folder)})
+            compiled = lowered.compile(compiler_options={**_DUMPED, "xla_dump_to": str(folder)})
         except Exception as error:  # it may be an error of a later pass
-            failure = error
+            compiled = error
         found = sorted(folder.glob("*.after_spmd-partitioning.*.txt"))
-        return (found[-1].read_text(encoding="utf-8") if found else None), failure
+        return (found[-1].read_text(encoding="utf-8") if found else None), compiled
 
 
 @contextmanager
