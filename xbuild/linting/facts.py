@@ -246,6 +246,10 @@ class ProgramFacts:
             return own
         return next(filter(_is_metadata, self._lines_around(instruction)), own)
 
+    def has_own_line(self, instruction: Instruction) -> bool:
+        """Whether the instruction itself names a line of the user, which a gather that XLA inserts may lack."""
+        return instruction.source is not None and (_is_metadata(instruction.source) or not self._has_metadata)
+
     def _lines_around(self, instruction: Instruction) -> Iterator[Source | None]:
         """The lines of the users and sources of a value, nearest first."""
         queue, seen = deque([instruction]), {instruction}

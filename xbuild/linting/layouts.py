@@ -46,7 +46,8 @@ def full_rematerialization(facts: ProgramFacts) -> Iterator[Issue]:
         row = facts.row(found.gather)
         times = facts.times(found.gather)
         size = row.collective.group_size if row is not None and row.collective is not None else facts.num_devices
-        lines = [facts.source(each) for each in (found.gather, *found.slices)]
+        parts = (found.gather, *found.slices)
+        lines = [facts.source(each) for each in parts]
         if every.is_of_one_device(found.gather):
             fix = _OF_ONE_DEVICE
         else:
@@ -64,7 +65,7 @@ def full_rematerialization(facts: ProgramFacts) -> Iterator[Issue]:
             *found.slices,
             bytes=found.bytes * times,
             seconds=facts.seconds_once(found.gather) * times,
-            line=next((each for each, line in zip((found.gather, *found.slices), lines, strict=True) if line), None),
+            line=next(filter(facts.has_own_line, parts), None) or next(filter(facts.source, parts), None),
         )
 
 
