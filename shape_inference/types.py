@@ -214,7 +214,7 @@ def primitive_type(dtype: Any) -> PrimitiveType:
 
 @frozen(repr=False, cache_hash=True)
 class Layout:
-    """The minor-to-major order of the dimensions in memory, and the text of the tiling.
+    """The minor-to-major order of the dimensions in memory, and the tiling as text.
 
     Values do not depend on the layout.
     """

@@ -154,9 +154,10 @@ class PassProof(Reported):
 
 
 def prove_passes(target: str | DumpedModule, **options: Any) -> PassProof:
-    """Find the first pass after which a program computes a different function, in a dump of the text after each pass.
+    """Find the first pass after which a program computes a different function, given a dump of the text after each
+    pass.
 
-    `target` is the folder of a dump with one module, or FOLDER#NAME. XLA writes such a dump with the flags
+    `target` is a dump folder with one module, or FOLDER#NAME. XLA writes such a dump with the flags
     `--xla_dump_to=FOLDER --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*`. A bisection compares texts with the first
     text, with `xb.prove`; the texts before and after the pass are then compared with each other. `options` are
     `domain`, `seed` and `limits` of `xb.prove`.

@@ -90,18 +90,18 @@ def prove(
     """Prove that a compiler preserved what a program computes, or show an input on which the results differ.
 
     `xb.prove(function, *arguments)` takes a JAX function, plain or jitted, with arguments or their shapes, such as
-    xb.f32[2, 3]; `named` and `kwargs` are its keyword arguments. JAX lowers and compiles the function, and does not run
+    xb.f32[2, 3]; `named` and `kwargs` are its keyword arguments. JAX lowers and compiles the function, but does not run
     it. The lowered program is compared with the compiled one. A Traced or Lowered needs no arguments.
 
     `xb.prove(before, after)` takes two programs of any form that `xb.equivalent` takes: a global program and a
-    per-device program, two global programs, or two per-device programs. `xb.prove(dump)` takes the folder of a dump
-    with one module, and compares its first text with its last.
+    per-device program, two global programs, or two per-device programs. `xb.prove(dump)` takes a dump folder with one
+    module, and compares its first text with its last.
 
-    The layout of each array on the devices is the sharding that the compiled function has or the texts state.
+    The layout of each array on the devices is taken from the shardings of the compiled function, or from the texts.
     `in_specs` and `out_specs` state different layouts: one P for all arrays or one for each array, with the axes of
     `mesh` (by default, the mesh of the program), a Sharding, or the slices for each device. If nothing states how
-    results are sharded, runs show which part each device holds. A program with parts for each device (`jax.shard_map`)
-    is partitioned by `xb.shard.partition`.
+    results are sharded, runs show which part each device holds. A program with per-device parts (`jax.shard_map`) is
+    partitioned by `xb.shard.partition`.
 
     `domain`, `seed` and `limits` are passed to `xb.equivalent`, which decides. The proof is true if the programs are
     equal. docs/proving.md explains what a proof rests on.

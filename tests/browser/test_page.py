@@ -165,7 +165,7 @@ def test_the_rule_the_attributes_and_the_source(opened: Open) -> None:
     page = opened("moved", "at=windows")
     text = page.inner_text("#side")
     assert "reduce-window — Reduce the elements of a sliding window at each position" in text
-    assert "shapes takes N arrays of the same extents" in text
+    assert "shapes takes N arrays with the same extents" in text
     assert "size=2x2" in text
     assert re.search(r"pages\.py:\d+ in program", text)
     assert 'xb.reduce_window(x, 0.0, xb.add, (2, 2), name="windows"),' in text

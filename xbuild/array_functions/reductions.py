@@ -336,7 +336,7 @@ def mean(operand: Value, axis: Axis = None, *, keepdims: bool = False, name: str
     """Return the mean of the elements along `axis`, in f32 for pred and integers, but in f64 for s64 and u64.
 
     Floats narrower than f32 are computed in f32 and rounded once. `axis` and `keepdims` are as in xb.sum. The mean of
-    no elements is NaN.
+    zero elements is NaN.
     Raises: the same errors as xb.sum.
 
     >>> import xbuild as xb

@@ -429,10 +429,10 @@ def replication(
 ) -> Replication:
     """Return which devices hold equal values in every run, for each leaf of each value of a program.
 
-    Equal values are constants, results that one op computes from equal values, and results that a collective returns to
-    members of one group, or to groups with equal operands. Values that depend only on device ids are evaluated and
-    compared. Inside a loop or a branch, only devices that execute the instruction the same number of times are
-    compared. Each module of a group is analysed separately.
+    Values known to be equal are constants, results that one op computes from equal values, and results that a
+    collective returns to members of one group, or to groups with equal operands. Values that depend only on device ids
+    are evaluated and compared. Inside a loop or a branch, only devices that execute the instruction the same number of
+    times are compared. Each module of a group is analysed separately.
 
     `replicated` says which parameters are equal on all devices: by number, completely or leaf by leaf. With
     `annotations`, the analysis relies on promises that the program makes: `parameter_replication` (of each leaf,

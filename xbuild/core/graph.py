@@ -149,8 +149,8 @@ class InstructionDraft(Immutable):
 class Instruction(InstructionDraft):
     """One op at one place in a program. Two instructions are equal only if they are the same object.
 
-    The tuple `operands` is flat: `segments` has the size of each of the op's operand lists, or is None if every list is
-    one value. `annotations` (sharding, frontend_attributes, metadata, backend_config) have no effect here, but are
+    The tuple `operands` is flat: `segments` lists the size of each of the op's operand lists, or is None if every list
+    is one value. `annotations` (sharding, frontend_attributes, metadata, backend_config) have no effect here, but are
     printed.
     """
 

@@ -36,7 +36,7 @@ BufferKind: TypeAlias = Literal["argument", "output", "temporary"]
 
 @frozen
 class LiveArray:
-    """A live array: the part `index` of the result of `instruction`, with its size in `bytes`."""
+    """A live array: part `index` of the result of `instruction`, with its size in `bytes`."""
 
     instruction: Instruction
     index: Dims

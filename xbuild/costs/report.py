@@ -204,7 +204,8 @@ class Cost(Reported):
 
     @property
     def bytes(self) -> int:
-        """The bytes that instructions read and write. A fusion counts only the bytes that cross its boundary."""
+        """The bytes that instructions read and write. For a fusion, only the bytes that cross its boundary are
+        counted."""
         return self._sums["bytes"]
 
     @property

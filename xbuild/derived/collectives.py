@@ -70,7 +70,7 @@ def cross_replica_sum(
     *,
     name: str | None = None,
 ) -> Value:
-    """Sum over the replicas of the group; for pred, the sum is "or". Records an all_reduce.
+    """Sum over the replicas of the group; for pred, the sum is the logical or. Records an all_reduce.
 
     The elements of a tuple become the operands of one all_reduce, or of one for each element type if the types differ;
     the result is a tuple.

@@ -345,7 +345,7 @@ def vjp(program: Any, *, checkpoint: bool | Container[str] = False, max_trips: i
     each float or complex leaf of the result. Its result is the tuple of the cotangents of all float and complex leaves
     of the parameters, in order. For a Module, it is a module with such an entry and the same replicas and partitions.
     For a ModuleGroup, it is a group of such modules. For a function, it is a function of shapes, like those that
-    xb.computation takes. Cotangents of complex values are plain transposes, without conjugation. On several devices,
+    xb.computation takes. Cotangents of complex values use the plain transpose, without conjugation. On several devices,
     the loss is the sum of the losses of all devices. Cotangents of sent values travel back on new channels, and the new
     program is checked. `checkpoint` is True, or the names of loops, calls and conditionals whose values the backward
     pass recomputes instead of keeping. `max_trips` is the number of trips whose values are kept for loops with an

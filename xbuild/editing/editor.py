@@ -268,8 +268,8 @@ def edit(program: Program) -> Editor[Program]:
     order, annotations and control edges; shapes that depend on an edit are inferred again. A computation that is no
     longer called is removed.
 
-    Raises: ShapeError if an op refuses an edited operand or attribute, and BuildError if an edit is invalid; both name
-    the two instructions. The program then stays as it was before the edit.
+    Raises: ShapeError if an op refuses an edited operand or attribute, and BuildError if an edit is invalid; both
+    errors name the instructions involved. The program then stays as it was before the edit.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) y = negate(x) ROOT z = add(y, x) }")

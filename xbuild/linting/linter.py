@@ -163,14 +163,14 @@ def lint(
     program that is annotated with shardings is partitioned first. Each issue has the user's line, and the bytes and
     seconds that the issue costs on `machine`, which is a Machine, a name such as v5e, or the path of a machine file.
     `docs/lint.md` describes the rules; `rules` names the rules to apply. An issue that costs only time is reported if
-    it takes at least the fraction `least` of the program's time. An issue that costs only memory is reported if it
-    takes at least this fraction of the bytes of the program's arguments.
+    its share of the program's time is at least `least`. An issue that costs only memory is reported if its share of the
+    bytes of the program's arguments is at least `least`.
 
     The comment `# xbuild: allow RULE` on the user's line allows an issue; a comment that allows nothing is reported.
     Comments are read from the files whose code this process runs; for HLO text, only from files below `source_root`.
 
-    Raises TypeError if the argument is not a program, and invalid_attribute if the machine, a rule or `least` is
-    unknown or out of range.
+    Raises TypeError if the argument is not a program, and invalid_attribute if the machine or a rule is unknown, or if
+    `least` is out of range.
 
     >>> import xbuild as xb
     >>> twice = xb.computation(xb.f32[1024])(lambda x: xb.cross_replica_sum(xb.cross_replica_sum(x)))

@@ -30,7 +30,7 @@ def dot(
     the free dimensions of lhs, then those of rhs.
     Types: both operands have the same type, or both are floats and the result has the wider type, or both are integers
     and the result has the type preferred_element_type. Floats narrower than 32 bits are summed in f32 and rounded once.
-    Integers wrap. For pred, the sum is "or" and the product is "and". An empty sum is 0.
+    Integers wrap. For pred, the sum is the logical or, and the product is the logical and. An empty sum is 0.
     Raises: not_array, element_type_mismatch, attribute_length_mismatch, dimension_out_of_range, duplicate_dimension,
     dimension_mismatch, invalid_attribute or overflow.
 
@@ -62,7 +62,8 @@ def ragged_dot(
     operand_precision: tuple[str, ...] = (),
     preferred_element_type: PrimitiveType | None = None,
 ) -> Value:
-    """Compute a `dot` for each group: a dimension of lhs is divided into consecutive groups of lengths `group_sizes`.
+    """Compute a `dot` for each group: a dimension of lhs is divided into consecutive groups whose lengths are
+    `group_sizes`.
 
     If the ragged dimension is free, each group of rows uses its own entry of rhs's group dimension; the result [batch,
     m, n] is 0 outside all groups. If the ragged dimension is contracted, each group is summed separately; the result is

@@ -15,11 +15,12 @@ __all__ = ["bitcast", "bitcast_convert", "convert", "reduce_precision", "stochas
 def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
     """Convert each element to a different element type, by value.
 
-    To a float, round to the nearest number, with ties to even. To an integer, round a float towards zero and clamp it
-    to the range of the type (NaN becomes 0), or keep the low bits of an integer. To pred, return whether the element is
-    not 0. From complex to real, keep the real part. NaNs have the bits that XLA:CPU gives them. Conversions to and from
-    f16 return quiet NaNs. The NaN of f8e5m2 is 0x7f (from f32 and f64, 0x7e or 0xfe). The NaN of a fnuz type converts
-    to a NaN without a sign. In types without NaN, a NaN becomes -0.
+    Conversion to a float rounds to the nearest number, with ties to even. Conversion to an integer rounds a float
+    towards zero and clamps it to the range of the type (NaN becomes 0), and keeps the low bits of an integer.
+    Conversion to pred returns whether the element is not 0. Conversion from complex to real keeps the real part. NaNs
+    have the bits that XLA:CPU gives them. Conversions to and from f16 return quiet NaNs. The NaN of f8e5m2 is 0x7f
+    (from f32 and f64, 0x7e or 0xfe). The NaN of a fnuz type converts to a NaN without a sign. In types without NaN, a
+    NaN becomes -0.
     Shapes: takes an array of any shape. The result has the same extents.
     Raises: not_array.
 
@@ -103,7 +104,8 @@ def reduce_precision(operand: Value, *, exponent_bits: int, mantissa_bits: int) 
 def stochastic_convert(operand: Value, random: Value, *, new_element_type: PrimitiveType) -> Value:
     """Round each element to one of its two neighbours in a different type, at random.
 
-    An element is rounded away from zero if random / 2^bits is below its fraction.
+    An element is rounded away from zero if random / 2^bits is less than its position between the two neighbours, which
+    is 0 at the one nearer to zero and 1 at the other.
     Shapes: takes a float array, and an array of random bits with the same extents and as many bits per element (u32 for
     f32). The result type is a float type, or an integer type, to whose range the result is clamped.
     Raises: not_array, element_type_unsupported, rank_mismatch or dimension_mismatch; element_type_mismatch if the

@@ -17,8 +17,8 @@ __all__ = ["cholesky", "fft", "triangular_solve"]
 def cholesky(a: Value, *, lower: bool = True) -> Value:
     """Factor symmetric (Hermitian) positive definite matrices: a = L L^H, or U^H U if `lower` is false.
 
-    Only the selected triangle of `a` is read, and the opposite triangle of the result is zero. A matrix that is not
-    positive definite gives NaN everywhere. The result is computed in f64 or c128 and rounded once.
+    Only the selected triangle of `a` is read, and the opposite triangle of the result is zero. For a matrix that is not
+    positive definite, all elements of the result are NaN. The result is computed in f64 or c128 and rounded once.
     Shapes: takes floats or complex numbers of shape [..., n, n] and returns the same shape.
     Raises: not_array, rank_too_small, dimension_mismatch or element_type_unsupported.
 

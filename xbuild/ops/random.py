@@ -42,7 +42,7 @@ def rng(a: Value, b: Value, *, shape: Shape, distribution: Literal["rng_uniform"
 def rng_bit_generator(
     state: Value, *, algorithm: Literal["rng_default", "rng_three_fry", "rng_philox"], shape: Shape
 ) -> Value:
-    """Return the next state and random bits, as a pure function of the state. The bits equal those of XLA:CPU.
+    """Return the next state and random bits, as a pure function of the state. The bits are the same as on XLA:CPU.
 
     ThreeFry is 2x32 with 20 rounds, and Philox, the default, is 4x32 with 10 rounds. A type narrower than 32 bits gets
     the lowest bits of a separate 32-bit word for each element. The bits have the unsigned type that is as wide as the

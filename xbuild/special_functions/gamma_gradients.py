@@ -36,7 +36,7 @@ def igamma_grad_a(a: Value, x: Value) -> Value:
 
 @special
 def random_gamma_grad(a: Value, x: Value) -> Value:
-    """Return the derivative with respect to a of a gamma(a) variate with value x.
+    """Return the derivative, with respect to a, of a gamma(a) variate whose value is x.
 
     Formula: -(dP/da) / (dP/dx) with P = igamma(a, x).
     Shapes: takes floats of any shape and returns the same shape. A scalar fits any shape. Floats narrower than f32 are

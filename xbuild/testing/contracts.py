@@ -99,13 +99,12 @@ def at_least(number: int) -> range:
 
 @frozen
 class CollectiveRow:
-    """An instruction that communicates: `bytes` of one execution on a device, in `arrays` arrays, executed `times`
-    times.
+    """An instruction that communicates: one execution moves `bytes` bytes on a device, in `arrays` arrays, and the
+    instruction is executed `times` times.
 
     `axes` are the mesh axes of its groups, or those along which its pairs of devices differ. If `axes` is empty,
-    `where` says which devices take part. `dtypes` are the
-    names of the element types that it moves, such as "bf16". `scope` is the author's name for the place (`op_name`),
-    and `line` is the Python line.
+    `where` says which devices take part. `dtypes` lists the names of the element types that the instruction moves,
+    such as "bf16". `scope` is the author's name for the place (`op_name`), and `line` is the Python line.
     """
 
     op: str
@@ -459,8 +458,8 @@ def assert_no_rematerialization(target: Any, *args: Any, at_least: int = 0, **kw
     """Assert that no array is gathered from all devices only to be split again ("involuntary full rematerialization").
 
     XLA's partitioner inserts such a gather where it cannot reshard an array directly. Arrays smaller than `at_least`
-    bytes do not count. `target`, `args` and `kwargs` are as in `collectives`.
-    Raises ContractError, which names each gather, its slices, the bytes and the lines.
+    bytes are ignored. `target`, `args` and `kwargs` are as in `collectives`.
+    Raises ContractError, which lists each gather, its slices, the bytes and the lines.
 
     >>> import xbuild as xb
     >>> xb.testing.assert_no_rematerialization(xb.computation(xb.f32[8])(lambda x: x + 1.0))

@@ -86,7 +86,7 @@ def assert_ops(
     """Assert how many instructions of each op a program has, and return the counted instructions.
 
     `counts` gives a number for each op by its HLO name in snake_case: `dot=2, conditional=0`, or a range such as
-    `fusion=range(1, 9)` or `at_least(1)`. `custom_call={"target": 1}` gives numbers by custom_call_target.
+    `fusion=range(1, 9)` or `at_least(1)`. `custom_call={"target": 1}` gives a number for each custom_call_target.
     Instructions in fusions, loops and other called computations count once each, as in the text. An asynchronous start
     counts as its op, and its done does not count. `others` is the number of instructions of all ops that `counts` does
     not name.

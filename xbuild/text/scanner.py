@@ -54,7 +54,7 @@ class TextFault:
 
 
 class HloParseError(XbuildError):
-    """Raised for text with incorrect syntax or shapes; `faults` has the first twenty faults in order."""
+    """Raised for text with incorrect syntax or shapes; `faults` lists the first twenty faults in order."""
 
     def __init__(self, faults: Sequence[TextFault], report: str) -> None:
         super().__init__(faults[0].kind, faults[0].message, faults[0].hints)

@@ -188,9 +188,9 @@ class Share:
 class Timeline(Showable):
     """The timeline of a program on a machine. str() returns a report.
 
-    `seconds` is the time at which the last device finishes. `classes` has the times of devices that do the same work,
-    and `cost` has the cost of each instruction. All times are estimates from a model; use them for bounds and rankings,
-    not as predictions of actual times.
+    `seconds` is the time at which the last device finishes. `classes` has the times for each class of devices that do
+    the same work, and `cost` has the cost of each instruction. All times are estimates from a model; use them for
+    bounds and rankings, not as predictions of actual times.
     """
 
     cost: Cost

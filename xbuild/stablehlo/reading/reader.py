@@ -481,11 +481,11 @@ def parse_stablehlo(
 
     The text is the output of `jax.jit(f).lower(x).as_text()`, `jax.export`, TensorFlow or PyTorch/XLA: MLIR with the
     ops of stablehlo, func and chlo. Bytes may be MLIR bytecode or the output of `jax.export`; jaxlib converts them to
-    text. Regions become computations, and outer values that they use become elements of a state. Instructions have the
-    names of MLIR values (`%total` becomes `total`, `%3` of an add becomes `add.3`). Reports name the user's lines if
-    the text has locations, and lines in the text otherwise. Shardings become annotations. `file` is the name of the
+    text. Regions become computations; the outer values that a region uses become elements of a state. Instructions have
+    the names of MLIR values (`%total` becomes `total`, `%3` of an add becomes `add.3`). Reports name the user's lines
+    if the text has locations, and lines in the text otherwise. Shardings become annotations. `file` is the name of the
     text in error messages. `replicas` and `partitions` override the counts that the module states. `shapes` gives the
-    sizes of unknown dimensions, by JAX's names ("b") or by argument and dimension ("arg0.1").
+    sizes of unknown dimensions, by the names that JAX uses ("b") or by argument and dimension ("arg0.1").
 
     Raises HloParseError with up to twenty faults, each with its line, its column and what was expected.
 
