@@ -24,8 +24,8 @@ from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.properties.effects import (
     PLAIN_CALLS,
     branch_number,
+    call_in,
     collective_in,
-    fusion_in,
     grouped_in,
     is_in_place,
     start_of,
@@ -281,7 +281,7 @@ def _start(walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...]
 def _start_call(
     walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...], here: Path, trips: Trips
 ) -> Steps:
-    if grouped_in(instruction) and fusion_in(instruction) is None:
+    if grouped_in(instruction) and call_in(instruction) is None:
         raise Undecidable("groups of collectives that one async-start starts")
     a = instruction.attributes
     found = yield from walk.walk(a.calls, operands, here, trips)

@@ -1,6 +1,6 @@
 """Code of asynchronous ops: a collective makes a request at start and at done; other ops compute at start.
 
-A fusion with collectives also runs at its start, so its device waits there and not at the done.
+A fusion or call with collectives also runs at its start, so its device waits there and not at the done.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from shape_inference import AnyShape, Shape, array_shape, refuse, u32
 from shape_inference.trees import fill, flatten, map_leaves
 from xbuild.core.graph import Instruction
-from xbuild.properties.effects import collective_in, fusion_in, grouped_in, start_of
+from xbuild.properties.effects import call_in, collective_in, grouped_in, start_of
 
 from ..compiler.lines import Path
 from ..compiler.requests import request_text
@@ -45,7 +45,7 @@ def _emit_done(emitter: Emitter, instruction: Instruction, operands: list[Expr],
 def async_start(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     if collective_in(instruction) is not None:
         return _emit_start(emitter, instruction, operands, path)
-    if grouped_in(instruction) and fusion_in(instruction) is None:
+    if grouped_in(instruction) and call_in(instruction) is None:
         refuse(
             "invalid_attribute",
             f"%{instruction.name}: xbuild can read, check and draw an async-start of several collectives and "

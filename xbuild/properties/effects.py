@@ -169,24 +169,27 @@ def _together(computation: Computation) -> tuple[Instruction, ...]:
 def grouped_in(instruction: Instruction) -> tuple[Instruction, ...]:
     """The collectives and transfers that an async-start begins together; none if it wraps one collective, or other ops.
 
-    They are in the computation that it wraps, or in the fusion that it wraps.
-    Source: XLA's groups of collectives, as NCCL has them; XLA:GPU's fusions of a collective with slices.
+    They are in the computation that it wraps, or in the fusion or call that it wraps.
+    Source: XLA's groups of collectives, as NCCL has them; XLA:GPU's fusions of a collective with slices; JAX's
+    asynchronous collectives, which are calls.
     """
     if instruction.opcode != "async_start" or collective_in(instruction) is not None:
         return ()
-    fusion = fusion_in(instruction)
-    return _together(instruction.attributes.calls) if fusion is None else _fused(fusion.attributes.calls)
+    call = call_in(instruction)
+    return _together(instruction.attributes.calls) if call is None else _called(call.called[0])
 
 
-def fusion_in(start: Instruction) -> Instruction | None:
-    """The fusion that an async-start wraps, as `fusion-start` in HLO text; None if it wraps something else."""
+def call_in(start: Instruction) -> Instruction | None:
+    """The fusion or call that an async-start wraps, as `fusion-start` or `call-start` in HLO text; None if it wraps
+    something else.
+    """
     wrapped = wrapped_in(start)
-    return wrapped if wrapped is not None and wrapped.opcode == "fusion" else None
+    return wrapped if wrapped is not None and wrapped.opcode in ("fusion", "call") else None
 
 
 @remembered
-def _fused(computation: Computation) -> tuple[Instruction, ...]:
-    """The collectives of a fusion; none if it also has a transfer, half of a collective, or a call with either."""
+def _called(computation: Computation) -> tuple[Instruction, ...]:
+    """The collectives of a computation; none if it also has a transfer, half of a collective, or a call with either."""
     found = tuple([i for i in computation.instructions if communicates_anywhere(i)])
     return found if all(i.opcode in COLLECTIVES for i in found) else ()
 

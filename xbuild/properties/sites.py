@@ -17,10 +17,10 @@ from .effects import (
     TRANSFERS,
     CallStep,
     Path,
+    call_in,
     collective_in,
     communicates,
     communicates_itself,
-    fusion_in,
     grouped_in,
     name_in_report,
     notable,
@@ -131,8 +131,8 @@ def members(site: Site) -> tuple[Site, ...]:
     group = grouped_in(site.instruction)
     if not group:
         return (site,)
-    fusion = fusion_in(site.instruction)
-    calls = [step for each in (site.instruction, fusion) if each is not None for step in steps(each)]
+    call = call_in(site.instruction)
+    calls = [step for each in (site.instruction, call) if each is not None for step in steps(each)]
     return tuple([Site((*site.path, *calls), each) for each in group])
 
 

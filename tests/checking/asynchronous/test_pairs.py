@@ -126,6 +126,10 @@ ASYNC = (
     "start = ((f32[8], f32[8]), f32[8], s32[]) fusion-start(x, y), kind=kCustom, calls=fused",
     "done = f32[8] fusion-done(start)",
 )
+CALLED = (
+    ASYNC[0].replace("fusion-start", "call-start").replace("kind=kCustom, calls", "to_apply"),
+    "done = f32[8] call-done(start)",
+)
 BLOCKING = ("done = f32[8] fusion(x, y), kind=kCustom, calls=fused", "")
 
 
@@ -142,8 +146,9 @@ def fused(collective: str, lines: tuple[str, str]) -> xb.Module:
     ],
     ids=["all_reduce", "reduce_scatter", "all_gather"],
 )
-def test_a_started_fusion_with_a_collective_is_one_that_blocks(collective: str) -> None:
-    started, blocking = fused(collective, ASYNC), fused(collective, BLOCKING)
+@pytest.mark.parametrize("lines", [ASYNC, CALLED], ids=["fusion", "call"])
+def test_a_started_fusion_or_call_with_a_collective_is_one_that_blocks(lines: tuple[str, str], collective: str) -> None:
+    started, blocking = fused(collective, lines), fused(collective, BLOCKING)
     assert xb.check(started).kind == "ok"
     assert "2 collectives" in str(xb.check(started))
     inputs = [[np.arange(8, dtype=np.float32) * device, np.ones(8, np.float32)] for device in (1, 2)]

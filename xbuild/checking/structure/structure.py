@@ -151,7 +151,7 @@ def _check_wrapped(device_class: DeviceClass, start: Site) -> Iterator[Finding]:
             f"{len(inside)} instructions: {', '.join(site.instruction.name for site in inside[:4])}",
             (device_class.devices, start),
             *((device_class.devices, site) for site in inside[:4]),
-            cause_text="an async-start wraps one collective, a group of collectives and transfers, or a fusion",
+            cause_text="an async-start wraps one collective, or a group, fusion or call with collectives",
             repair_text=f"start each collective of {called.name} separately, or call {called.name}",
         )
 
