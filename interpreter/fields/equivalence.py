@@ -79,7 +79,7 @@ def equivalent(
     is false, to none.
 
     Both programs are evaluated on random inputs over two 31-bit prime fields at once, without rounding. Floats become
-    residues; integers and truth values are unchanged. Functions such as exp become random functions of their operands,
+    residues; integers and pred values are unchanged. Functions such as exp become random functions of their operands,
     and maxima and sorts follow a fixed random order. The verdict is true if the programs are equal. docs/equivalence.md
     explains what the verdict decides and what it assumes.
 

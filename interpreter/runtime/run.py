@@ -154,9 +154,9 @@ def execute(
     num_partitions + partition. A value is an array with the root's shape, a NumPy scalar for rank 0, or a tuple of
     these. The number of cores does not change the result.
 
-    `infeed` has an iterable of items for each device; each item has the shape of the infeed that reads it. `outfeed` is
-    called with the device and the item of each outfeed. `send_buffers` is the number of sends on each channel that
-    complete before their recvs are posted. `seed` is the seed from which each device draws its own random numbers. With
+    `infeed` has an iterable of items for each device; each item has the shape of the infeed that reads it. For each
+    outfeed, `outfeed` is called with the device and the item. `send_buffers` is the number of sends on each channel
+    that complete before their recvs are posted. `seed` seeds the random numbers that each device draws for itself. With
     `sequential`, every reduction combines the elements one after another, in order. For each instruction that runs,
     `observer` is called with the step, the device, the instruction and its value. `limits` sets limits on loop trips,
     seconds and bytes (`Limits`). `check=False` skips the deadlock check before the run. The program is then refused

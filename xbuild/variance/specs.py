@@ -69,7 +69,7 @@ class P:
 
     @property
     def transposed(self) -> P:
-        """The spec of the cotangent of a value with this spec: unreduced and reduced are exchanged."""
+        """The spec of the cotangent of a value with this spec, in which unreduced and reduced are exchanged."""
         return P(*self.entries, unreduced=self.reduced, reduced=self.unreduced)
 
     def check(self, mesh: Mesh, what: str) -> None:

@@ -280,7 +280,7 @@ MOST_EDGES = 4
 
 
 class Refused(Harmless):
-    """Raised if the check before the run refuses a program; `verdict` has the findings."""
+    """Raised if the check before the run refuses a program; `verdict` contains the findings."""
 
     def __init__(self, verdict: Verdict, *hints: str) -> None:
         self.verdict, self.hints = verdict, hints
