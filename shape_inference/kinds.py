@@ -66,7 +66,7 @@ SHARDING_KINDS = frozenset({
 
 DERIVATIVE_KINDS = frozenset({"not_differentiable"})
 
-EDIT_KINDS = frozenset({"in_use", "not_a_call", "used_too_early"})
+EDIT_KINDS = frozenset({"condition_not_held", "in_use", "not_a_call", "used_too_early"})
 
 KINDS = (
     SHAPE_KINDS

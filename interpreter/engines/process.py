@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def send(pipe: IO[bytes], words: dict[str, Any], leaves: Leaves | None = None) -
 def receive(pipe: IO[bytes]) -> tuple[dict[str, Any], dict[int, list[Any]]]:
     """Read a message; raises EOFError at the end of the pipe, ValueError or KeyError for anything but a message."""
     if _exactly(pipe, len(MAGIC)) != MAGIC:
-        raise ValueError("the data do not start with the header of a message")
+        raise ValueError("the data do not start with a message header")
     length = int.from_bytes(_exactly(pipe, 8), "little")
     if length > _LONGEST:
         raise ValueError(f"the message has {length:,} bytes, which exceeds the limit")
@@ -111,6 +112,7 @@ def _exactly(pipe: IO[bytes], count: int) -> bytes:
 
 STARTING = 120.0
 _LINES, _WIDTH = 12, 300
+_FATAL = re.compile(r"F\d{4} ")  # as Abseil begins it
 _FORCED = "--xla_force_host_platform_device_count"
 
 
@@ -130,6 +132,7 @@ class Job:
     engine: str = "xla"
 
 
+_CAN_FORK = hasattr(os, "fork")
 OWN = 1 << 30
 """Bytes for the compiler and for threads, in addition to the program's values."""
 
@@ -149,17 +152,26 @@ Outcome = list[list[Any]] | Failure
 
 
 class Child:
-    """A child process that runs one job after the other; `stop`, or the end of a `with` block, ends it."""
+    """A child process that runs one job after the other; `stop`, or the end of a `with` block, ends it.
+
+    With `forks`, where the system can copy processes, the child survives jobs that end the process of the engine.
+    """
 
     def __init__(
-        self, devices: int, platform: str | None = "cpu", most: int | None = None, engine: str = "xla"
+        self,
+        devices: int,
+        platform: str | None = "cpu",
+        most: int | None = None,
+        engine: str = "xla",
+        *,
+        forks: bool = False,
     ) -> None:
         self.is_dead = self._is_ready = False
         self._unready: Any = None
         self._sender: threading.Thread | None = None
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115, open for as long as the child
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "interpreter.engines.child", engine],
+            [sys.executable, "-P", "-m", "interpreter.engines.child", engine, *(["forks"] * (forks and _CAN_FORK))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -188,8 +200,9 @@ class Child:
     def run(self, job: Job, seconds: float | None = None) -> Outcome:
         """The leaves of the results by device, or a Failure; after the failures `died` and `late` the child is dead.
 
-        The limit of seconds begins when the child has started.
+        The limit of seconds begins when the child has started. A child that forks survives the failure `died`.
         """
+        said = self._said()
         try:
             answer: Any = self._run_job(job, seconds) if self._has_started() else self._unready
         except queue.Empty:
@@ -206,6 +219,9 @@ class Child:
         if isinstance(words.get("misfit"), str):
             self.stop()
             return Failure("misfit", words["misfit"])
+        if isinstance(words.get("died"), int):
+            message = f"the process died with {_status(words['died'])}"
+            return Failure("died", "\n  ".join([message, *self._last_words(said)]))
         return self._death(5 if answer is None else 0)
 
     def _has_started(self) -> bool:
@@ -248,14 +264,21 @@ class Child:
             message = f"the process died with {_status(status)}"
         else:
             message = "the process sent an invalid answer" if self._is_ready else "the process did not start"
-        last = self._last_words()
+        message = "\n  ".join([message, *self._last_words()])
         self.stop()
-        return Failure("died", "\n  ".join([message, *last]))
+        return Failure("died", message)
 
-    def _last_words(self) -> list[str]:
-        self._stderr.seek(0)
+    def _said(self) -> int:
+        """The bytes that the child has written to stderr."""
+        return os.fstat(self._stderr.fileno()).st_size
+
+    def _last_words(self, begin: int = 0) -> list[str]:
+        """The line on stderr that states a failed check of the engine, and the last lines, from this byte on."""
+        self._stderr.seek(begin)
         lines = self._stderr.read().decode(errors="replace").splitlines()
-        return [line[:_WIDTH].rstrip() for line in lines if line.strip()][-_LINES:]
+        words = [line[:_WIDTH].rstrip() for line in lines if line.strip()]
+        fatal = [line for line in words[:-_LINES] if _FATAL.match(line)]
+        return [*fatal[:1], *words[-_LINES:]]
 
     def stop(self) -> None:
         """End the process, whatever it does."""

@@ -142,6 +142,7 @@ EXPLANATIONS = {
     "unknown_attribute": "HLO text gives an op an attribute that the op does not have.",
     "unknown_opcode": "HLO text has an opcode that HLO or xbuild does not know.",
     # edits
+    "condition_not_held": "The condition of a reduction does not hold for the program that is to be reduced.",
     "in_use": "An instruction cannot be removed because others use it, or because it is the root of its computation.",
     "not_a_call": "Only a call can be inlined, and this instruction is another op.",
     "used_too_early": "An edit would place an instruction before one that it depends on.",
