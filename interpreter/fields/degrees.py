@@ -172,6 +172,7 @@ class Degrees:
     by_laws: bool = False
     found: dict[Key, Tree] = field(factory=dict)
     calls: dict[Any, Tree] = field(factory=dict)
+    met: dict[Any, Degree] = field(factory=dict)
     exponents: dict[Key, tuple[float, float]] = field(factory=dict)
     numbers: dict[Key, tuple[int, int]] = field(factory=dict)
     devices: set[int] = field(factory=set)
@@ -207,9 +208,6 @@ class Degrees:
     def _trees(self, outer: Key, operands: Iterable[Instruction]) -> list[Tree]:
         return [self.found.get((*outer, id(operand)), Degree(self.most)) for operand in operands]
 
-    def _operand_degrees(self, outer: Key, operands: Iterable[Instruction]) -> list[Degree]:
-        return [joined([tree]) for tree in self._trees(outer, operands)]
-
     def _degree(self, instruction: Instruction, path: Path, key: Key, trips: tuple[int, ...]) -> Tree:
         outer, opcode = key[:-1], instruction.opcode
         if opcode == "parameter":
@@ -223,10 +221,7 @@ class Degrees:
             return trees[0]
         operands = [joined([tree]) for tree in trees]
         if opcode in MEETS:
-            every = [
-                found for d in self.devices for found in self._operand_degrees((d, *outer[1:]), instruction.operands)
-            ]
-            return self._folded(instruction, every if self._is_shared(outer, instruction) else [Degree(self.most)])
+            return self._folded(instruction, [self._on_all_devices(instruction, outer, trips)])
         if opcode in _FROM_ELSEWHERE:
             return Degree(self.most)
         if is_random(instruction):
@@ -235,9 +230,16 @@ class Degrees:
             return self._called(instruction, trees, key)
         return self._plain(instruction, operands, (key, trips))
 
-    def _is_shared(self, outer: Key, instruction: Instruction) -> bool:
-        """Whether all devices that are known have the operands of a collective: they run one program."""
-        return all((d, *outer[1:], id(operand)) in self.found for d in self.devices for operand in instruction.operands)
+    def _on_all_devices(self, instruction: Instruction, outer: Key, trips: tuple[int, ...]) -> Degree:
+        """The degree of the operands of a collective on any device that is known; computed once for all of these."""
+        place = *outer[1:], id(instruction), trips, len(self.devices)
+        if place not in self.met:
+            pairs = ((d, operand) for d in self.devices for operand in instruction.operands)
+            trees = [self.found.get((d, *outer[1:], id(operand))) for d, operand in pairs]
+            if None in trees:  # devices run several programs
+                return Degree(self.most)
+            self.met[place] = joined(tree for tree in trees if tree is not None)
+        return self.met[place]
 
     def _plain(self, instruction: Instruction, operands: list[Degree], key: Any) -> Degree:
         opcode = instruction.opcode

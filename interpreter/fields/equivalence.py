@@ -156,16 +156,20 @@ def equivalent(
 def _read_pair(one: Any, other: Any) -> tuple[Any, Any]:
     """Both programs, read from texts, paths or objects of JAX; those that have a module unchanged.
 
-    A global program of which a part is per device runs only as each device runs it: if the other is partitioned, the
-    first is partitioned, with the shardings of the other's parameters and results.
+    A global program of which a part is per device runs only as each device runs it, so it is partitioned; the first
+    with the shardings of the other's parameters and results, if the other is for several devices.
     """
     one, other = (each if hasattr(each, "module") else module_in(each, is_global=True) for each in (one, other))
-    if not isinstance(one, Module) or not isinstance(other, Module) or other.num_partitions == 1:
-        return one, other
-    if not is_per_device_in_part(one):
+    if not isinstance(one, Module) or not isinstance(other, Module):
         return one, other
     from xbuild.sharding.partition import partition
 
+    if is_per_device_in_part(other):
+        other = partition(other).module
+    if not is_per_device_in_part(one):
+        return one, other
+    if other.num_partitions == 1:
+        return partition(one).module, other
     return partition(with_stated_shardings(one, *shardings_in_text(other), is_global=True)).module, other
 
 

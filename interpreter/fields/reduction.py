@@ -36,7 +36,7 @@ from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.core.op import OPS
 from xbuild.editing.refusals import infer_edited_shape
 from xbuild.properties.effects import PLAIN_CALLS
-from xbuild.properties.placement import is_same, target_of
+from xbuild.properties.placement import target_of
 from xbuild.properties.rewriting import Rewriter, with_called
 from xbuild.text.header import ALIASES, DONORS, LAYOUT
 
@@ -58,6 +58,7 @@ from .extents import (
 from .layouts import DeviceLayout, ResolvedLayouts, Slices
 from .rules.opaque import function_key, is_opaque
 from .run import Subject
+from .value_matching import needed_instructions
 from .verdict import ORDER, Counterexample, Equivalence, ProgramDifference
 
 # ----------------------------------------------------------------------------
@@ -222,8 +223,10 @@ def _is_number(each: Instruction) -> bool:
 # ----------------------------------------------------------------------------
 # The smaller programs.
 
-LARGE = 1 << 25
-"""How many products and elements two programs compute at least if their extents are reduced."""
+LARGE = 1 << 23
+"""How much work two programs are at least if their extents are reduced without being told: elements of results."""
+_PRODUCTS_PER_ELEMENT = 32
+"""How many products of a dot take the time of one element of other ops."""
 
 
 @frozen(eq=False)
@@ -308,14 +311,16 @@ def _place(factors: Factors, sizes: Mapping[Atom, int], at: int) -> int:
 
 
 def work(subject: Subject) -> int:
-    """The products and elements that a program computes on all its devices, each instruction once."""
+    """The elements that a program computes on all its devices, each instruction once, and dots by their products."""
     return sum(map(_work, subject.instructions())) * subject.devices // len(dict.fromkeys(subject.modules))
 
 
 def _work(each: Instruction) -> int:
     size = sum(leaf.size for leaf in leaves(each.shape) if isinstance(leaf, Shape))
     given = each.operands[0].shape if each.opcode == "dot" else None
-    return size * (prod(given.dims[dim] for dim in summed(each)) if isinstance(given, Shape) else 1)
+    if not isinstance(given, Shape):
+        return size
+    return size * max(prod(given.dims[dim] for dim in summed(each)) // _PRODUCTS_PER_ELEMENT, 1)
 
 
 def reduced(one: Subject, other: Subject, laid: ResolvedLayouts, fixed: Iterable[int] = ()) -> Reduction | None:
@@ -359,7 +364,8 @@ def _free_atoms(shared: SharedExtents) -> list[Atom]:
 
 
 def _texts(shared: SharedExtents, sizes: Mapping[Atom, int], entries: Sequence[Computation]) -> Iterator[str]:
-    """For each smaller extent its size, and an argument or another value that has it."""
+    """For each smaller extent on which results depend, its size, and an argument or another value that has it."""
+    live = {each for entry in entries for each in needed_instructions(entry)}
     for atom, size in sizes.items():
         places = [
             (value, dim)
@@ -367,8 +373,8 @@ def _texts(shared: SharedExtents, sizes: Mapping[Atom, int], entries: Sequence[C
             for dim, factors in enumerate(array)
             if number == 0 and isinstance(value.shape, Shape) and atom in flat(factors)
         ]
-        if all(value.opcode in ("parameter", "tuple") or is_same(value) for value, _ in places):
-            continue  # no op computes with it
+        if live.isdisjoint(value for value, _ in places):
+            continue
         inputs = [place for place in places if place[0] in entries[0].parameters]
         value, dim = (inputs or places)[0]
         whole: Any = value.shape

@@ -66,8 +66,8 @@ def _named(name: str, constants: Mapping[str, Instruction], which: str) -> Instr
         known = ", ".join(f"%{each}" for each in constants) or "none"
         refuse(
             "invalid_attribute",
-            f"equivalent: %{name} is not a constant of the {which} program whose elements are omitted from the text; "
-            f"these are: {known}",
+            f"equivalent: the {which} program has no constant %{name} with omitted elements; the constants with "
+            f"omitted elements are: {known}",
         )
     return constants[name]
 

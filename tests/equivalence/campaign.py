@@ -2,7 +2,8 @@
 
 `python -m tests.equivalence.campaign [--seconds N] [--seed N] [--mutants N] [NAME or FOLDER of HLO texts]...`: programs
 on meshes with all mutants; programs of JAX, whose right partitions are to be accepted, with some mutants of each; and
-with the seconds that are left, random pairs that are to agree in numbers where they are found equal.
+with the seconds that are left, random pairs that are to agree in numbers where they are found equal, and random pairs
+that are to have the same verdict at smaller and at full extents.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 import xbuild as xb
 from interpreter.fields.draws import flat_arrays, float_array
 from shape_inference import Shape
-from tests.equivalence import expressions
+from tests.equivalence import expressions, reductions
 from tests.equivalence.mutations import mutants
 from tests.equivalence.partitions import Named, Partition, partitions
 from tests.equivalence.partitions import judged as judged_some
@@ -107,6 +108,20 @@ def of_expressions(first: int, end: float) -> Counts:
     return counts
 
 
+def of_reductions(first: int, end: float) -> Counts:
+    """Random pairs at smaller and at full extents until a time: where the verdicts are not the same."""
+    counts, seed = Counter[str](), first
+    while time.monotonic() < end:
+        found = reductions.judged(seed)
+        if found is not None:
+            counts[f"pairs at smaller extents: {found.small.kind}" if found.is_smaller else "pairs not reduced"] += 1
+            if found.is_apart:
+                counts["missed"] += 1
+                print(f"  missed: reduced pair {seed}: {found.full.kind}, but {found.small.kind}")
+        seed += 1
+    return counts
+
+
 def in_turn(several: Iterable[Callable[[], Counts]], end: float) -> Counts:
     """The sum of counts, until a time."""
     counts = Counter[str]()
@@ -136,6 +151,7 @@ def main(arguments: list[str] | None = None) -> int:
     counts = in_turn(tasks, end)
     if not words:
         counts += of_expressions(given.seed, max(end, time.monotonic() + given.seconds / 4))
+        counts += of_reductions(given.seed, time.monotonic() + given.seconds / 4)
     print(f"in all, in {time.monotonic() - begun:.0f} s:")
     print("\n".join(f"  {count:6} {name}" for name, count in sorted(counts.items())))
     return int(counts["missed"] > 0)

@@ -151,7 +151,7 @@ def test_floats_of_another_width_are_named() -> None:
 
 @pytest.mark.parametrize(
     ("domain", "told"),
-    [({0: "small"}, "is 'small'; expected one of positive"), ({0: (2, 1)}, r"is \(2, 1\)"), ({3: "unit"}, "has 2"),
+    [({0: "small"}, "is 'small'; expected one of positive"), ({0: (2, 1)}, r"is \(2, 1\)"), ({3: "unit"}, "has only 2"),
      ({1: "unit"}, "have no order"), ({0: (0, float("nan"))}, "low < high")],
 )  # fmt: skip
 def test_domains_that_are_none_are_refused(domain: Any, told: str) -> None:

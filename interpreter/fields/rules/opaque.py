@@ -89,7 +89,7 @@ def stand_in(instruction: Instruction, operands: Sequence[Any], along: RowDims, 
     for place, (operand, is_mapped) in enumerate(zip(rows.operands, rows.has_rows, strict=True)):
         wide = np.asarray(operand).astype(np.complex128 if operand.dtype.kind == "c" else np.float64)
         wide = wide.real + wide.imag if wide.dtype.kind == "c" else wide
-        flat = wide.reshape(*rows.extents, -1) if is_mapped else wide.reshape(-1)
+        flat = wide.reshape((*rows.extents, -1)) if is_mapped else wide.reshape(-1)
         weights = _normal(f"{rows.name} {place}", (flat.shape[-1], _TERMS)) / max(flat.shape[-1], 1) ** 0.5
         sums = sums + flat @ weights
     curves = np.tanh(sums)
@@ -97,7 +97,7 @@ def stand_in(instruction: Instruction, operands: Sequence[Any], along: RowDims, 
     def result(name: str, shape: Shape, extents: Dims) -> Any:
         if is_constant:
             return np.full((*rows.extents, *extents), 1.25).astype(shape.dtype.dtype)
-        found = (curves @ _normal(name, (_TERMS, int(np.prod(extents))))).reshape(*rows.extents, *extents)
+        found = (curves @ _normal(name, (_TERMS, int(np.prod(extents))))).reshape((*rows.extents, *extents))
         if shape.dtype.kind == "pred":
             return found > 0
         if shape.dtype.is_integer:

@@ -34,7 +34,7 @@ def random_outputs(name: str, seeds: Array, extents: Dims) -> Word:
     at = np.arange(count, dtype=np.uint64)
     words = random_words(name, np.broadcast_to(seeds[..., None], (*seeds.shape, count)) & residues.LIMIT - np.uint64(1),
                          np.broadcast_to(at, (*seeds.shape, count)))  # fmt: skip
-    return words.reshape(*seeds.shape, *extents)
+    return words.reshape((*seeds.shape, *extents))
 
 
 @fields
