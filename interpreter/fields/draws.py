@@ -36,6 +36,8 @@ from .rules.primes import current
 # ----------------------------------------------------------------------------
 # Random inputs, and their parts for each device.
 
+_BLOCK = 1 << 20
+"""The words that are drawn at once."""
 _WIDTHS = np.array([1, 2, 3, 4, 6])
 
 
@@ -56,8 +58,13 @@ def field_array(shape: Shape, random: np.random.Generator) -> Array:
 
 def _words(shape: Shape, random: np.random.Generator) -> Array:
     seeds = random.integers(0, 2**64, shape.dims, np.uint64)  # as many from the generator whatever the primes are
-    first, second = (mixed(seeds, prime) % np.uint64(prime) for prime in current().primes)
-    return np.asarray(residues.packed(first, second))
+    flat = seeds.reshape(-1)
+    for first in range(0, flat.size, _BLOCK):
+        block = flat[first : first + _BLOCK]
+        one, other = (mixed(block, prime) % np.uint64(prime) for prime in current().primes)
+        flat[first : first + _BLOCK] = residues.packed(one, other)
+    found: Array = flat.reshape(shape.dims)
+    return found
 
 
 def float_array(shape: Shape, random: np.random.Generator) -> Array:

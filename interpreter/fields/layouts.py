@@ -230,9 +230,11 @@ def split_to_devices(layout: DeviceLayout, value: Array, local: Shape, fill: Any
     found = []
     for device in range(len(layout.parts)):
         own = layout.part(device, value)
-        held = np.array(fill(local)).astype(value.dtype) if own.shape != local.dims else np.array(own)
-        held[tuple(slice(0, n) for n in own.shape)] = own
-        found.append(held)
+        if own.shape != local.dims:
+            held = np.array(fill(local)).astype(value.dtype)
+            held[tuple(slice(0, n) for n in own.shape)] = own
+            own = held
+        found.append(own)
     if layout.sums is not None:
         _split_into_terms(layout.sums, found, local, fill, np.subtract if layout.has_integers else minus)
     return found

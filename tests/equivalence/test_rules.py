@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tests.cases
 import xbuild as xb
 from interpreter.fields import draws
-from interpreter.fields.rules import literals, residues
+from interpreter.fields.rules import literals, products, residues
 from interpreter.fields.rules.evaluation import literal_words
 from interpreter.fields.rules.places import drawing, known, places
 from interpreter.fields.rules.primes import PLAIN
@@ -133,3 +133,23 @@ def test_products_are_exact(terms: int) -> None:
     ((found,),) = subject.run([[residues.packed(left, left), residues.packed(right, right)]], None, xb.Limits())
     total = sum(a * b for a, b in zip(left.tolist(), right.tolist(), strict=True))
     assert [int(half) for half in residues.halves(found)] == [total % prime for prime in PLAIN.primes]
+
+
+@pytest.mark.parametrize("shapes", [((3, 5, 4), (3, 4, 7)), ((2, 9, 4), (6, 4, 2)), ((4,), (4,)), ((1, 4), (4, 0))])
+def test_dots_in_blocks(monkeypatch: pytest.MonkeyPatch, shapes: Any) -> None:
+    """A large dot is computed block by block, along a free dimension of either operand."""
+    batch = [0] if shapes[0][0] == shapes[1][0] == 3 else []
+    contracted = ([len(shapes[0]) - 1], [max(len(shapes[1]) - 2, 0)])
+    program = xb.computation(*(xb.f32[each] for each in shapes))(
+        lambda x, y: xb.dot_general(x, y, *contracted, batch, batch)
+    )
+    subject = Subject(xb.Module("m", program))
+    random = np.random.default_rng(1)
+    arrays = [[draws.field_array(shape, random) for shape in subject.inputs(0)]]
+    found = []
+    for block in (1 << 23, 3):
+        monkeypatch.setattr(products, "BLOCK", block)
+        with drawing(0, []):
+            found.append(subject.run(arrays, None, xb.Limits())[0][0])
+    assert np.array_equal(*found)
+    assert found[0].shape == program.root.shape.dims

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -86,9 +86,35 @@ def _rule(opcode: str) -> Callable[..., Word]:
             operand if is_float(of.shape) else residues.of_integers(operand)
             for operand, of in zip((lhs, rhs), instruction.operands, strict=False)
         ]
-        return bilinear(partial(_by_value_rule, opcode, rest, attributes), *words)
+        product = partial(_by_value_rule, opcode, rest, attributes)
+        if opcode == "dot" and max(each.size for each in words) > BLOCK:
+            return _in_blocks(product, attributes, *words)
+        return bilinear(product, *words)
 
     return rule
+
+
+BLOCK = 1 << 23
+"""The elements of the largest operand of a dot that is computed at once: a product has about ten arrays of its size."""
+
+
+def _in_blocks(product: Product, attributes: Mapping[str, Any], lhs: Word, rhs: Word) -> Word:
+    """A dot block by block along the largest free dimension of the larger operand."""
+    sides = ("lhs", "rhs")
+    free = [
+        [dim for dim in range(each.ndim)
+         if dim not in (*attributes[f"{side}_batch_dims"], *attributes[f"{side}_contracting_dims"])]
+        for side, each in zip(sides, (lhs, rhs), strict=True)
+    ]  # fmt: skip
+    number = int(rhs.size > lhs.size)
+    large = (lhs, rhs)[number]
+    along = max(free[number], key=lambda dim: large.shape[dim], default=None)
+    if along is None:
+        return bilinear(product, lhs, rhs)
+    out = len(attributes["lhs_batch_dims"]) + len(free[0]) * number + free[number].index(along)
+    parts = np.array_split(large, -(-large.size // BLOCK), along)
+    given = [(part, rhs) if number == 0 else (lhs, part) for part in parts if part.shape[along]]
+    return np.concatenate([bilinear(product, *pair) for pair in given], out)
 
 
 def _by_value_rule(opcode: str, rest: Any, attributes: dict[str, Any], lhs: Array, rhs: Array) -> Array:
