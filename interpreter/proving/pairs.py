@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from shape_inference import Shape, TupleShape
 from shape_inference.trees import flatten
 from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup, module_in
+from xbuild.properties.effects import communicates
 from xbuild.properties.mesh import Mesh
 from xbuild.sharding.hlo_text import hlo_text, shardings
 from xbuild.sharding.partition import Partitioned, partition
@@ -32,22 +33,31 @@ Shardings = Sequence[Any] | None
 """A sharding for each array, or its slices for each device; None for an array, or for all, if nothing states it."""
 
 
-@frozen(eq=False, slots=False)
+@frozen(eq=False)
 class ProgramPair:
     """Two programs as `equivalent` takes them, and the layouts of the first one's arrays on the devices of the second.
 
-    `unstated` finds the layouts of results that neither program states; None if all are stated, or not needed.
+    `unstated` finds the layouts of results that neither program states; None if all are stated, or not needed. If the
+    first program has parts for each device, `partitioned` gives its partition with such layouts.
     """
 
     one: Module | ModuleGroup
     other: Module | ModuleGroup
     inputs: Shardings = None
     outputs: Shardings = None
-    unstated: ResultLayouts | None = field(default=None, repr=False)
+    unstated: ResultLayouts | None = None
+    partitioned: Callable[[Shardings], Module] | None = None
 
-    def layouts(self) -> Iterator[Shardings]:
-        """The layouts of results to try: those that are stated, or those that the values of runs show."""
-        return iter((self.outputs,)) if self.unstated is None else self.unstated.candidates()
+    def variants(self) -> Iterator[tuple[ProgramPair, Shardings]]:
+        """The pair for each layout of the results to try, with these layouts: the stated ones, or those of runs."""
+        if self.unstated is None:
+            yield self, self.outputs
+            return
+        for outputs in self.unstated.candidates():
+            if self.partitioned is None:
+                yield ProgramPair(self.one, self.other, self.inputs, outputs), outputs
+            else:
+                yield ProgramPair(self.partitioned(outputs), self.other), outputs
 
 
 def pair_of(before: Any, after: Any, inputs: Shardings = None, outputs: Shardings = None) -> ProgramPair:
@@ -98,25 +108,30 @@ def program_of(given: Any) -> Module | ModuleGroup:
     if isinstance(found, Computation):
         found = Module(found.name, found)
     if not isinstance(found, Module | ModuleGroup):
-        raise TypeError(f"prove: expected a program, or what JAX lowers or compiles, got {type(given).__name__}")
+        raise TypeError(
+            f"prove: expected a program, or a function that JAX has lowered or compiled, got {type(given).__name__}"
+        )
     return found
 
 
 def is_global(module: Module, other: Module) -> bool:
-    """Whether a module is a global program, not that of each device: annotated, or with larger arrays than the other.
+    """Whether a module is a global program, not that of each device, next to the other program of its pair.
 
-    A program for one device is global if the other has several.
+    It is if it is annotated and not partitioned, if it is for one device and the other for several, or if it
+    communicates nothing and its arrays are larger than those of the other.
     """
     if annotated_devices(module) > 1:
         return True
     if module.num_devices == 1:
         return other.num_devices > 1
-    return module.num_replicas == 1 and not _has_dims_of(module, other) and annotated_devices(other) <= 1
+    return module.num_devices == other.num_devices and not communicates(module.entry) and _is_larger(module, other)
 
 
-def _has_dims_of(one: Module, other: Module) -> bool:
-    rows = [[shape.dims for shape in shapes_of([*each.entry.parameters, each.entry.root])] for each in (one, other)]
-    return rows[0] == rows[1]
+def _is_larger(module: Module, other: Module) -> bool:
+    """Whether some arrays of parameters and results are larger than those of the other module, and none are smaller."""
+    rows = [shapes_of([*each.entry.parameters, each.entry.root]) for each in (module, other)]
+    sizes = [(one.size, two.size) for one, two in zip(*rows, strict=False)]
+    return all(one >= two for one, two in sizes) and any(one > two for one, two in sizes)
 
 
 def _result_dims(module: Module) -> list[Any]:
@@ -150,10 +165,13 @@ def _global_pair(one: Module, other: Module, inputs: Shardings, outputs: Shardin
 def _pair_with_manual_parts(
     one: Module, other: Module, inputs: Shardings, outputs: Shardings, mesh: Mesh | None
 ) -> ProgramPair:
-    if outputs is None:
-        full = partition_as(one, inputs, [None] * len(_result_dims(other)), mesh)
-        outputs = next(ResultLayouts(full, other, inputs, mesh).candidates())
-    return ProgramPair(partition_as(one, inputs, outputs, mesh).module, other)
+    if outputs is not None:
+        return ProgramPair(partition_as(one, inputs, outputs, mesh).module, other)
+    full = partition_as(one, inputs, [None] * len(_result_dims(other)), mesh)
+    unstated = ResultLayouts(full, other, inputs, mesh)
+    return ProgramPair(
+        one, other, unstated=unstated, partitioned=lambda layouts: partition_as(one, inputs, layouts, mesh).module
+    )
 
 
 def partition_as(module: Module, inputs: Shardings, outputs: Shardings, mesh: Mesh | None) -> Partitioned:

@@ -193,8 +193,8 @@ class _Search:
             last = text
         if len(found) < 2:
             raise targets.TargetError(
-                f"{self.module.key} has one text, {self.module.stages[0].path.name}; expected those of several passes, "
-                "as --xla_dump_hlo_pass_re=.* writes them"
+                f"{self.module.key} has only one stage, {self.module.stages[0].path.name}; expected a dump with a "
+                "stage for each pass, as --xla_dump_hlo_pass_re=.* writes it"
             )
         return found
 

@@ -11,7 +11,7 @@ from attrs import frozen
 from shape_inference import refuse
 from xbuild.core.hooks import Reported
 from xbuild.core.issues import Issue
-from xbuild.core.report_text import MORE, WIDTH, Line, indented, plain
+from xbuild.core.report_text import MORE, WIDTH, Line, folded, indented, more_line, plain
 from xbuild.files import targets
 from xbuild.files.jax_functions import lowered_and_compiled
 from xbuild.files.programs import is_of_jax
@@ -67,8 +67,11 @@ class Proof(Reported):
     def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
         """Return the lines of the report: those of the verdict, then the layouts that were determined with runs."""
         yield from self.verdict.lines(all, width, more)
-        for sentence in self.layouts:
+        sentences, hidden = folded(self.layouts, all)
+        for sentence in sentences:
             yield from indented(sentence, width, "dim")
+        if hidden:
+            yield more_line(hidden, more)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain data."""
@@ -138,13 +141,16 @@ def prove_pair(pair: ProgramPair, **options: Any) -> Proof:
     `options` are those of `equivalent`.
     """
     refuted = None
-    for outputs in pair.layouts():
-        verdict = equivalent(pair.one, pair.other, inputs=pair.inputs, outputs=outputs, **options)
+    for variant, outputs in pair.variants():
+        verdict = equivalent(variant.one, variant.other, inputs=variant.inputs, outputs=variant.outputs, **options)
         sentences = () if pair.unstated is None else tuple(_sentences(pair.unstated, outputs))
         if verdict.kind != "different":
             return Proof(verdict=verdict, layouts=sentences)
         refuted = refuted or Proof(verdict=verdict, layouts=sentences)
     assert refuted is not None
+    if pair.unstated is not None and not pair.unstated.is_known:
+        reason = "layouts of results, which no text states and no run shows"
+        return Proof(verdict=Equivalence(kind="undecided", undecided=(reason,)))
     return refuted
 
 
@@ -175,9 +181,9 @@ def _programs(program: Any, given: Sequence[Any], named: Mapping[str, Any]) -> t
     if not given and targets.is_dump(targets.split_target(path)[0]):
         return targets.first_and_last(path)
     if not given and kind == "Compiled":
-        raise TypeError("prove: a compiled function does not have its lowered program; pass lowered and compiled")
+        raise TypeError("prove: a compiled function does not contain its lowered program; pass lowered and compiled")
     raise TypeError(
-        f"prove: expected a function of JAX with its arguments, a dump, or two programs, got {kind} and {len(given)} "
+        f"prove: expected a JAX function with its arguments, a dump, or two programs, got {kind} and {len(given)} "
         "other arguments"
     )
 
@@ -205,7 +211,7 @@ def _layouts(specs: Any, before: Any, after: Any, name: str, mesh: Mesh | None) 
         if _is_spec(spec):
             mesh = mesh or stated_mesh(one, program_of(after))
             if mesh is None:
-                message = f"prove: {name} names mesh axes, but no program states a mesh"
+                message = f"prove: {name} contains mesh axes, but neither program specifies a mesh"
                 refuse("invalid_attribute", message, "pass the mesh, such as mesh=xb.Mesh(a=2, b=4)")
             spec = P(*spec, unreduced=getattr(spec, "unreduced", ())) if not isinstance(spec, P) else spec
             spec.check(mesh, f"{name}[{number}]")

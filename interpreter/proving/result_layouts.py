@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from attrs import frozen
 
-from shape_inference import Dims, Shape
+from shape_inference import Dims, Shape, XbuildError
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Module
 from xbuild.properties.mesh import Mesh
@@ -24,6 +24,7 @@ from xbuild.sharding.unpartitioned import annotated_devices
 
 from ..fields.draws import flat_arrays, float_array, nest_arrays, shapes_of
 from ..fields.layouts import layout_of, split_to_devices
+from ..runtime.report import Stopped
 from ..runtime.run import execute
 
 Tile: TypeAlias = tuple[int, ...]
@@ -74,8 +75,8 @@ class ResultLayouts:
     def candidates(self) -> Iterator[list[Any]]:
         """The layouts of all results that the runs allow, the likely ones first; at least one.
 
-        If a device holds no part of a result, the programs differ; then the layout of that result fits as many devices
-        as possible.
+        If a device holds no part of a result, the programs differ, or rounding hides that they are equal; then the
+        layouts of that result fit as many devices as possible.
         """
         columns = [self._of_result(number) for number in range(len(self.shapes))]
         yield from islice((list(each) for each in product(*columns)), MOST_CANDIDATES)
@@ -84,6 +85,8 @@ class ResultLayouts:
         shape, local = self.shapes[number]
         if shape.dims == local.dims:
             return [None]
+        if not self.is_known:
+            return [*islice(self._shardings(shape, local), 1)] or [None]
         held = self._held_tiles(number)
         found: list[tuple[int, int, Sharding]] = []
         for sharding in self._shardings(shape, local):
@@ -92,7 +95,7 @@ class ResultLayouts:
         found.sort(key=lambda each: each[:2])
         exact = [sharding for missing, _, sharding in found if not missing]
         if exact or not all(held):
-            return exact[:MOST_CANDIDATES] or [found[0][2] if found else None]
+            return (exact or [sharding for *_, sharding in found])[:MOST_CANDIDATES] or [None]
         return [[_slices(min(own), shape, local) for own in held]]
 
     def _shardings(self, shape: Shape, local: Shape) -> Iterator[Sharding]:
@@ -113,6 +116,16 @@ class ResultLayouts:
             now = [_equal_tiles(whole[number], part[number], local.dims) for part in parts]
             held = [a & b for a, b in zip(held, now, strict=True)] if held else now
         return held
+
+    @cached_property
+    def is_known(self) -> bool:
+        """Whether the programs run, so that their results show the layouts."""
+        try:
+            return bool(self._runs)
+        except (XbuildError, Stopped) as error:
+            if isinstance(error, Stopped):
+                error.raise_interrupt()
+            return False
 
     @cached_property
     def _runs(self) -> list[tuple[list[Array], list[list[Array]]]]:

@@ -32,7 +32,7 @@ class TooLong(Exception):
 
 def proved(case: Case, seconds: int) -> tuple[str, str]:
     """The verdict on a program in a word, and the reasons for it."""
-    with _limited(seconds):
+    with TimeLimit(seconds):
         try:
             proof = xb.prove(xb.parse_stablehlo(case["stablehlo"]), xb.parse_hlo(case["hlo"]))
         except TooLong:
@@ -48,7 +48,7 @@ def judged_mutants(case: Case, count: int, seconds: int) -> Iterator[tuple[str, 
     """The verdicts on mutants of the compiled program; missed if the results for the captured arguments differ."""
     whole, compiled = xb.parse_stablehlo(case["stablehlo"]), xb.parse_hlo(case["hlo"])
     for mutant in some_mutants(compiled, count, 0):
-        with _limited(seconds):
+        with TimeLimit(seconds):
             try:
                 kind = xb.prove(whole, mutant.module).kind
                 if kind == "equal" and _has_other_results(case, mutant.module):
@@ -80,7 +80,7 @@ def _is_near(one: Any, other: Any) -> bool:
     return bool(np.allclose(one.astype(wide), other.astype(wide), rtol=1e-2, atol=1e-2, equal_nan=True))
 
 
-class _limited:
+class TimeLimit:
     """Raises TooLong inside a block after some seconds."""
 
     def __init__(self, seconds: int) -> None:
