@@ -119,6 +119,13 @@ TOTAL = module(lambda x: xb.all_reduce(x, xb.add, channel_id=1, name="total"))
             "shape_mismatch",
             "shapes",
         ),
+        (
+            lambda x: xb.get_tuple_element(
+                xb.all_reduce((x, xb.slice(x, [0], [2])), xb.add, channel_id=1, name="other"), index=0
+            ),
+            "shape_mismatch",
+            "shapes",
+        ),
     ],
 )
 def test_two_collectives_that_are_one_must_agree(other: Any, kind: str, differ: str) -> None:

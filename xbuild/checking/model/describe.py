@@ -10,7 +10,18 @@ from shape_inference import AnyShape, Shape, TupleShape
 from shape_inference.elided import ElidedArray
 
 from ...core.graph import Instruction
-from ...properties.effects import START_OF, CallStep, Path, collective_in, name_in_report, op_and_name, start_of, where
+from ...properties.effects import (
+    START_OF,
+    CallStep,
+    Path,
+    base_of,
+    collective_in,
+    is_in_place,
+    name_in_report,
+    op_and_name,
+    start_of,
+    where,
+)
 from ...properties.sites import Site
 from .program import devices_text
 from .verdict import Finding, ReportRow
@@ -22,10 +33,17 @@ SHOWN = 4
 
 
 def payload(instruction: Instruction) -> AnyShape:
-    """The shape of the value that an instruction passes: the operand of a send or collective, the result of a recv."""
+    """The shape that an instruction passes: of a send its operand, of a recv its result, of a collective its operands.
+
+    Several operands are a tuple; a ragged all-to-all and a permute in place pass only their first.
+    """
     if instruction.opcode == "recv":
         return instruction.attributes.shape  # type: ignore[no-any-return]
-    return instruction.operands[0].shape if instruction.operands else instruction.shape
+    operands = instruction.operands
+    passes_all = collective_in(instruction) is instruction and base_of(instruction) != "ragged_all_to_all"
+    if len(operands) > 1 and passes_all and not is_in_place(instruction):
+        return TupleShape(tuple(each.shape for each in operands))
+    return operands[0].shape if operands else instruction.shape
 
 
 def fact(instruction: Instruction, device: int | None = None, peer: int | None = None) -> str:
