@@ -90,6 +90,30 @@ def test_a_report_has_a_page_the_texts_and_the_facts(tmp_path: Path, capsys: pyt
     assert sorted(each.name for each in (tmp_path / "out").iterdir()) == ["index.html", "index.json", "process_0"]
 
 
+def test_a_report_is_written_before_a_refused_program_runs_which_may_never_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rows() -> list[tuple[str, str, int]]:
+        facts = json.loads((tmp_path / "out" / "index.json").read_text())
+        return [(row["name"], row["verdict"], row["process"]) for row in facts["programs"]]
+
+    with guard.active("report", tmp_path / "out") as active:
+        guard.see("jit_ok", OK, DEVICES)
+        assert not (tmp_path / "out").exists()
+        guard.see("jit_stuck", STUCK, DEVICES)
+        assert rows() == [("jit_ok", "ok", 0), ("jit_stuck", "deadlock", 0)]
+        page = tmp_path / "out" / "process_0" / "jit_stuck.html"
+        assert "<svg" in page.read_text()
+        assert f"it runs anyway; wrote {tmp_path / 'out' / 'index.html'}" in capsys.readouterr().err
+        page.write_text("drawn before")
+        active.process = 1  # as `jax.distributed` says once it has started
+        guard.see("jit_stuck", STUCK, DEVICES)
+    assert rows() == [("jit_ok", "ok", 1), ("jit_stuck", "deadlock", 1), ("jit_stuck", "deadlock", 1)]
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == ["index.html", "index.json", "process_1"]
+    pages = [tmp_path / "out" / "process_1" / name for name in ("jit_stuck.html", "jit_stuck.2.html")]
+    assert [each.read_text() == "drawn before" for each in pages] == [True, False]
+
+
 def test_processes_of_one_run_write_beside_each_other(tmp_path: Path) -> None:
     def write(name: str, text: str, since: float, process: int = 0) -> None:
         written = programs.Guard("report", since=since)

@@ -7,8 +7,8 @@ The mode determines what happens to a refused program:
 
 - `stop` prints the report and raises ProgramRefused, which ends the script with status 1.
 - `warn` prints the report and lets the program run.
-- `report` does the same as `warn`. At the end, it also writes a folder with a page about all programs, the program
-  texts, and index.json.
+- `report` does the same as `warn`. It also writes a folder with a page about all programs, the program texts, and
+  index.json: before a refused program runs, since it may never end, and at the end.
 
 A program is refused only if its verdict is `error` or `deadlock`; `depends` passes. The guard fails open: if it cannot
 read or check a program, or would need more than ten seconds, it reports this once and lets the program run.
@@ -52,11 +52,10 @@ _current: Guard | None = None
 def install(mode: str = "stop", folder: str | os.PathLike[str] | None = None) -> Guard:
     """Guard this process from now on: each program that JAX compiles is checked before it runs.
 
-    `mode` is "stop", "warn" or "report"; `folder` is where "report" writes at the end of the process (default
-    `xbuild_guard`). This function does not import JAX. If JAX is not imported yet, the guard starts when JAX is
-    imported. A new guard replaces one that is already installed. The `programs` of the result are the programs that JAX
-    has compiled since the call. Raises ValueError if the mode is unknown, or if `folder` is given for a mode that
-    writes no folder.
+    `mode` is "stop", "warn" or "report"; `folder` is where "report" writes (default `xbuild_guard`). This function does
+    not import JAX. If JAX is not imported yet, the guard starts when JAX is imported. A new guard replaces one that is
+    already installed. The `programs` of the result are the programs that JAX has compiled since the call. Raises
+    ValueError if the mode is unknown, or if `folder` is given for a mode that writes no folder.
 
     >>> guard = install("warn")
     >>> guard.programs

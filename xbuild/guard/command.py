@@ -41,12 +41,12 @@ def guard(
 
     If a program is refused, the mode `stop` prints the report and ends the script with status 1, and the mode `warn`
     prints the report and continues. The mode `report` does the same as `warn`, and also writes a page about all
-    programs. SCRIPT is a Python file, or any command that starts Python. The guard also checks the programs of
-    processes that the script starts. If xbuild cannot read a program, or cannot check it within ten seconds, the guard
-    reports this once, and the program runs.
+    programs: before it continues, and when the script ends. SCRIPT is a Python file, or any command that starts Python.
+    The guard also checks the programs of processes that the script starts. If xbuild cannot read a program, or cannot
+    check it within ten seconds, the guard reports this once, and the program runs.
 
-    To guard scripts that other programs start, set XBUILD_GUARD=stop (or warn, or report) and XBUILD_GUARD_DIR in the
-    environment.
+    To guard scripts that other programs start, set XBUILD_GUARD=stop (or warn, or report) in the environment. Then
+    XBUILD_GUARD_DIR names the folder of the mode `report`.
 
     \b
     Examples:

@@ -52,21 +52,29 @@ _NO_NAME = re.compile(r"[^\w.-]+", re.ASCII)
 def write_folder(guard: Guard, folder: Path, process: int = 0, machine: str = "h100") -> Path:
     """Write the programs of a guard, and the page about all programs of the run so far, which is the result.
 
-    What an earlier run wrote there is replaced. Raises FileExistsError if the folder has other things under these
-    names, and OSError if it cannot be written; nothing is left half-written.
+    What an earlier run wrote there is replaced, and so is what this guard wrote before: of that, the pages that still
+    hold are kept. Raises FileExistsError if the folder has other things under these names, and OSError if it cannot be
+    written; nothing is left half-written.
     """
     for each in _places(folder):
         if 0 <= _time(each) < guard.since:
             shutil.rmtree(each)
     place = folder / f"new_{os.getpid()}_{threading.get_ident()}"
+    programs = [*guard.programs]  # other threads may add to them meanwhile
     with new_folder(place) as made:
+        known = (
+            {} if guard.written is None else {row["order"]: row for row in _facts(guard.written).get("programs", [])}
+        )
         rows = [
-            _write_program(program, name, made, process, machine)
-            for program, name in zip(guard.programs, _names(guard.programs), strict=True)
+            _keep(program, known.get(program.number), guard.written, made, process)
+            or _write_program(program, name, made, process, machine)
+            for program, name in zip(programs, _names(programs), strict=True)
         ]
         facts = {"written_by": _WRITER, "process": process, "machine": machine, "time": time.time(), "programs": rows}
         (made / _FACTS).write_text(json.dumps(facts, indent=1), encoding="ascii")
-    _name(place, process, guard.since)
+    if guard.written is not None:
+        shutil.rmtree(guard.written, ignore_errors=True)
+    guard.written = _name(place, process, guard.since)
     done: list[Path] = []
     while done != (places := _places_of_run(folder, guard.since)):  # until no other process has written meanwhile
         done = places
@@ -74,8 +82,22 @@ def write_folder(guard: Guard, folder: Path, process: int = 0, machine: str = "h
     return folder / "index.html"
 
 
-def _name(new: Path, process: int, since: float) -> None:
-    """Give a new folder its name: process_N, or process_N.2 if a process of this run has taken that."""
+def _keep(
+    program: GuardedProgram, row: dict[str, Any] | None, written: Path | None, made: Path, process: int
+) -> dict[str, Any] | None:
+    """The row of a program, with copies of its files, if this guard has written them; None if its verdict is newer."""
+    if row is None or written is None or row["verdict"] != program.kind:
+        return None
+    paths = [row[key] for key in ("text", "page") if key in row]
+    if not all((written / each).is_file() for each in paths):
+        return None
+    for each in paths:
+        shutil.copyfile(written / each, made / each)
+    return {**row, "process": process}
+
+
+def _name(new: Path, process: int, since: float) -> Path:
+    """Give a new folder its name: process_N, or process_N.2 if a process of this run has taken that; the result."""
     for number in itertools.count(1):
         place = new.with_name(f"process_{process}" if number == 1 else f"process_{process}.{number}")
         try:
@@ -87,7 +109,8 @@ def _name(new: Path, process: int, since: float) -> None:
             if place.exists() or place.is_symlink():
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place)) from error
             raise
-        return
+        return place
+    raise AssertionError
 
 
 def _places(folder: Path) -> list[Path]:

@@ -82,7 +82,8 @@ class GuardedProgram:
 class Guard:
     """The programs of a process in one mode; `report` keeps their texts for its folder.
 
-    `since` is when the run began: the folders that other processes have written since then are kept.
+    `since` is when the run began: the folders that other processes have written since then are kept. `written` is the
+    folder of this process, once it is written: before each refused program runs, since that may never end.
     """
 
     mode: str
@@ -90,8 +91,10 @@ class Guard:
     programs: list[GuardedProgram] = field(factory=list)
     process: int = 0
     since: float = field(factory=time.time)
+    written: Path | None = field(default=None, init=False)
     _places: Counter[str] = field(factory=Counter, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _writing: threading.Lock = field(factory=threading.Lock, init=False)
 
     def see(self, name: str, text: str, devices: tuple[DeviceId, ...]) -> None:
         """Check a program; raises ProgramRefused for one that is refused, in mode "stop"."""
@@ -125,28 +128,33 @@ class Guard:
         found = processes.compare(store, place, self.process, program.name, program.text, program.devices)
         if found.is_refused:
             program.verdict = found.verdict
-        if found.is_refused or found.absent:
             say(str(found))
+        elif found.absent:
+            say(f"{found}{self._write()}")
 
     def _tell(self, program: GuardedProgram) -> None:
         ending = "it was stopped before it ran" if self.mode == "stop" else "it runs anyway"
-        say(f"{program.name} is refused; {ending}\n{program.verdict}")
+        say(f"{program.name} is refused; {ending}{self._write()}\n{program.verdict}")
 
     def finish(self) -> None:
         """Say what was checked, if there was anything; in mode "report" write the folder."""
-        if not self.programs:
-            return
-        wrote = ""
-        if self.folder is not None:
-            try:
-                from .folder import write_folder
+        if self.programs:
+            wrote = self._write()
+            say(f"{self.summary()}{wrote}")
 
-                wrote = f"; wrote {write_folder(self, self.folder, self.process)}"
-            except OSError as error:
-                wrote = f"; cannot write {self.folder}: {error.strerror or error}"
-            except Exception as error:  # a fault of xbuild must not end the user's program
-                wrote = f"; cannot write {self.folder}: {error!r}"
-        say(f"{self.summary()}{wrote}")
+    def _write(self) -> str:
+        """In mode "report" write the folder with the programs so far; the words that say so, or why it failed."""
+        if self.folder is None:
+            return ""
+        try:
+            from .folder import write_folder
+
+            with self._writing:
+                return f"; wrote {write_folder(self, self.folder, self.process)}"
+        except OSError as error:
+            return f"; cannot write {self.folder}: {error.strerror or error}"
+        except Exception as error:  # a fault of xbuild must not end the user's program
+            return f"; cannot write {self.folder}: {error!r}"
 
     def summary(self) -> str:
         """One sentence: how many programs, how many were refused or not read, and the time they took."""
