@@ -148,6 +148,31 @@ def test_a_lowered_function_equals_the_compiled_one(name: str) -> None:
     assert xb.equivalent(lowered, lowered.compile()).kind == "equal"
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_two_lowered_functions_are_compared_as_each_device_runs_them(name: str) -> None:
+    assert xb.equivalent(lowered_case(name), lowered_case(name)).kind == "equal"
+
+
+def test_a_region_that_differs_from_its_lowered_reference() -> None:
+    def summed(scale: float) -> Any:
+        body = on_mesh(lambda x, w: jax.lax.psum(jnp.sum(x * w) * scale, "a"), (P("a"), P()), P())
+        return jax.jit(body).lower(array((4,)), array((2,)))
+
+    reference = jax.jit(lambda x, w: jnp.sum(x.reshape(2, 2) * w)).lower(array((4,)), array((2,)))
+    assert xb.equivalent(reference, summed(1.0)).kind == "equal"
+    assert xb.equivalent(reference, summed(2.0)).kind == "different"
+    assert xb.equivalent(summed(1.0), summed(2.0)).kind == "different"
+
+
+def test_shardings_of_a_lowered_function_are_those_before_it_is_partitioned() -> None:
+    partitioned = xb.shard.partition(given("Lowered"))
+    assert partitioned.mesh == xb.Mesh(a=2, b=2)
+    assert [each.opcode for each in partitioned.communications] == ["all_reduce"]
+    assert xb.shard.propagate(given("Lowered")).mesh == partitioned.mesh
+    with pytest.raises(TypeError, match="partition: expected a program, got 3"):
+        xb.shard.partition(3)
+
+
 def test_a_wrong_program_differs() -> None:
     wrong = on_mesh(lambda x, w: jax.lax.psum(jnp.sum(x + w), "a"), (P("a"), P()), P())
     compiled = jax.jit(wrong).lower(array((4,)), array((2,))).compile()
@@ -170,6 +195,9 @@ def broken():
     return jnp.ones(2) @ jnp.ones(3)
 
 lowered = step.lower(jnp.ones(3))
+mesh = jax.make_mesh((2,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
+rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("d"))
+split = jax.jit(lambda x: x.sum(), in_shardings=rows).lower(jnp.ones(4))
 text = lowered.as_text()
 
 def compiled():
@@ -192,6 +220,7 @@ def test_a_name_of_a_file_may_return_what_jax_returns(file: Path) -> None:
     for name in ("total", "lowered", "text", "compiled", "exported"):
         assert xbuild("check", f"{file}:{name}").stdout.startswith("ok: "), name
     assert xbuild("equivalent", f"{file}:lowered", f"{file}:compiled").stdout.startswith("equal")
+    assert xbuild("shard", f"{file}:split").stdout.startswith("partitioned: 1 collective inserted")
     assert "step takes x, and a program needs the shapes of all arguments; pass step.lower(x)" in usage(
         xbuild("run", f"{file}:step")
     )

@@ -332,8 +332,8 @@ def _first_sharded_leaf(shardings: Any) -> int:
 
 
 def load_module(target: str) -> Module:
-    """The one program of a target; raises a usage error if it has one for each device."""
-    program = load(target)
+    """The one program of a target, before XLA partitions it; raises a usage error if it has one for each device."""
+    program = load(target, is_global=True)
     if isinstance(program, ModuleGroup):
         raise click.UsageError(
             "shard takes one program for all devices, but the target has one program for each device"

@@ -140,8 +140,9 @@ _read = functools.lru_cache(maxsize=1 << 12)(parsed)
 
 
 def mesh_of_shardings(module: Module) -> Mesh | None:
-    """The mesh of a program: the one of its header, the one that its shardings name, or one inferred from their tiles.
+    """The mesh of a program: the one of its header, the one that its shardings name, or one on which their tiles are.
 
+    Tiles are on a mesh of Shardy that the header names if all of them fit it; otherwise the mesh is inferred from them.
     If no sharding splits anything, it is the first mesh that the header names, or None. Of meshes that differ only in
     the order of their devices, it is the first; of others, it is one that has the axes of all. Raises invalid_attribute
     if no mesh has the axes of two that shardings name.
@@ -157,15 +158,17 @@ def mesh_of_shardings(module: Module) -> Mesh | None:
     if first is not None:
         return first
     tiles = [each for each in stated if isinstance(each, TileAssignment)]
+    named = [each for each in shardy_meshes(module).values() if isinstance(each, Mesh)]
+    large = [each for each in named if each.num_devices > 1]
+    if tiles and (fitting := next((mesh for mesh in large if all(each.on(mesh) for each in tiles)), None)):
+        return fitting
     if tiles:
         count = max(max(each.devices) for each in tiles) + 1
         return common_mesh(
             [each for each in tiles if each.is_on_all(count)] or [TileAssignment((count,), (), (), (*range(count),))]
         )
-    named = [each for each in shardy_meshes(module).values() if isinstance(each, Mesh)]
-    large = (each for each in named if each.num_devices > 1)
-    all_named = (*named, *(each.mesh for each in stated if isinstance(each, Sharding)))
-    return next(large, None) or next(iter(all_named), None)
+    all_named = (*large, *named, *(each.mesh for each in stated if isinstance(each, Sharding)))
+    return next(iter(all_named), None)
 
 
 def mesh_of_program(module: Module) -> Mesh | None:

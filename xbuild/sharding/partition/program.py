@@ -33,6 +33,7 @@ from ..manual_regions import check_is_global, is_between, regions, target_of
 from ..propagation import Propagated
 from ..propagation import propagate as propagate_shardings
 from ..propagation.flow import running_in
+from ..propagation.propagating import global_program
 from ..shardy_text import shardy_meshes
 from ..stated_shardings import RESULTS, SHARDING, mesh_of_program, on_one_mesh
 from .devices import (
@@ -101,6 +102,7 @@ def partition(module: Module | Propagated, *, propagate: bool = True, mesh: Mesh
         propagated = module
         prepared = _prepare(propagated.module, propagated.mesh)
         return _partition_until_decided(prepared, propagated.mesh, Story(lambda: propagated))
+    module = global_program(module, "partition")
     mesh = mesh or mesh_of_program(module)
     if mesh is None:
         refuse(

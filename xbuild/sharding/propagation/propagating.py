@@ -112,7 +112,7 @@ def propagate(
 
     Source: Shardy, propagation; MLIR, shard dialect, sharding propagation.
     """
-    program = _program(module)
+    program = global_program(module, "propagate")
     found_mesh = mesh or mesh_of_shardings(program)
     if found_mesh is None:
         refuse(
@@ -155,13 +155,14 @@ def _keeps_stated_sharding(instruction: Instruction) -> bool:
     )
 
 
-def _program(given: object) -> Module:
-    found = module_in(given)
+def global_program(given: object, caller: str) -> Module:
+    """The module that is given, or a module of what is: of a function that JAX lowered, before XLA partitions it."""
+    found = module_in(given, is_global=True)
     if isinstance(found, Computation):
         return Module(found.name, found)
     if not isinstance(found, Module):
         raise TypeError(
-            f"propagate: expected a program, got {given!r}; xb.parse_hlo(text) and builder.build() return one"
+            f"{caller}: expected a program, got {given!r}; xb.parse_hlo(text) and builder.build() return one"
         )
     return found
 
