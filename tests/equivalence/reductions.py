@@ -195,13 +195,15 @@ class Judgement:
 
     @property
     def is_apart(self) -> bool:
-        """Whether one verdict says equal and the other different, or only the smaller extents decide by arithmetic.
+        """Whether the verdicts are not the same, for a reason other than these two.
 
-        Where programs go by the order of numbers, each verdict is about the cases that its draws show.
+        Where programs go by the order of numbers, each verdict is about the cases that its draws show. Degrees may be
+        too high at full extents only.
         """
         kinds = {self.full.kind, self.small.kind}
         goes_by_order = "order" in dict(self.full.assumed)
-        return len(kinds) > 1 and not (goes_by_order and "undecided" in kinds)
+        is_too_high = any("degree" in reason for reason in self.full.undecided)
+        return len(kinds) > 1 and not (is_too_high or (goes_by_order and "undecided" in kinds))
 
 
 def judged(seed: int) -> Judgement | None:

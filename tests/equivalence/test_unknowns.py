@@ -142,7 +142,7 @@ def test_several_omitted_constants_need_pairs() -> None:
     assert "constants={NAME: OTHER}" in verdict.reason
     assert xb.equivalent(two, two, constants={"c": "c", "k": "k"})
     assert xb.equivalent(two, two, constants={"c": "k", "k": "c"}).kind == "different"
-    with pytest.raises(XbuildError, match="second program has no constant %q with omitted elements.* are: %c, %k"):
+    with pytest.raises(XbuildError, match=r"second program has no constant %q with omitted elements.* are: %c, %k"):
         xb.equivalent(two, two, constants={"c": "q"})
 
 
