@@ -20,6 +20,7 @@ _COMMANDS = {
     "explain": ("reference", "Explain a word, or an instruction in a program."),
     "extract": ("edit", "Extract a computation, or the neighbourhood of an instruction, as a program."),
     "guard": ("guard.command", "Run a script, and check each program that JAX compiles before the program runs."),
+    "hang": ("hang", "Find the ranks that caused a hang, from the dumps of the stuck job."),
     "learn": ("learn", "List the lessons, or take one."),
     "lint": ("lint", "Report valid code that is costly or surprising, with a fix."),
     "lsp": ("lsp", "Run a language server for .hlo and .mlir files, which an editor uses over stdin and stdout."),

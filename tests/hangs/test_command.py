@@ -1,0 +1,123 @@
+"""`xbuild hang`: the report, JSON, the page, --redact, --how and wrong use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.hangs.jobs import unpack
+from xbuild.cli import main
+from xbuild.hangs.collecting import HOW
+
+
+@pytest.fixture(scope="module")
+def nvrx(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack("nvrx.tar.gz", tmp_path_factory.mktemp("nvrx"))
+
+
+@pytest.fixture(scope="module")
+def gloo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack("gloo.tar.gz", tmp_path_factory.mktemp("gloo"))
+
+
+def _run(*words: object) -> Result:
+    return CliRunner().invoke(main, ["hang", *map(str, words)])
+
+
+def test_the_report_begins_with_the_answer(nvrx: Path) -> None:
+    result = _run(nvrx / "lock_gil_1st")
+    assert result.exit_code == 1
+    first, second, *_ = result.output.splitlines()
+    assert first.startswith("ranks 9, 14 never launched all_to_all #45265 of group 72 (EXPERT_MODEL_PARALLEL_GROUP); ")
+    assert first.endswith("ranks 0-8, 10-13, 15 wait")
+    assert second.startswith("  rank 9  never_launched")
+    assert "clocks of different hosts may differ" in result.output
+
+
+def test_the_schema_of_the_json(gloo: Path) -> None:
+    result = _run(gloo / "job_01", "--json")
+    document = json.loads(result.output)
+    assert document["schema"] == "xbuild.hang/1"
+    (root,) = document["roots"]
+    assert (root["rank"], root["kind"], root["group"], root["sequence"]) == (1, "wrong_order", "1", 1)
+    assert root["frames"][0]["function"] == "run_rank"
+    assert {*root["frames"][0]} == {"file", "line", "function"}
+    assert document["waiting"] == {"0": [1], "2": [1]}
+    assert result.exit_code == 1
+
+
+def test_the_page_needs_no_script_and_no_network(nvrx: Path, tmp_path: Path) -> None:
+    page = tmp_path / "hang.html"
+    result = _run(nvrx / "gpu_error_1st", "--page", page)
+    assert result.output.splitlines()[-1] == f"wrote {page}"
+    text = page.read_text()
+    assert "<script" not in text
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "script-src &#x27;none&#x27;" in text or "script-src 'none'" in text
+    assert 'class="rank fault">rank 12<' in text
+    assert text.count('class="box pending"') > 16
+
+
+def test_redact_removes_paths_and_names_and_keeps_the_ranks(gloo: Path, nvrx: Path, tmp_path: Path) -> None:
+    page = tmp_path / "hang.html"
+    for folder, secrets in (
+        (gloo / "job_01", ["torch_jobs", "run_rank", "tests/hangs"]),
+        (nvrx / "lock_gil_1st", ["EXPERT_MODEL", "default_pg"]),
+    ):
+        open_report, result = _run(folder, "--all"), _run(folder, "--all", "--redact", "--page", page)
+        assert any(secret in open_report.output for secret in secrets)
+        assert not any(secret in result.output + page.read_text() for secret in secrets)
+        assert [line[:20] for line in open_report.output.splitlines() if line.startswith("  rank ")] == [
+            line[:20] for line in result.output.splitlines() if line.startswith("  rank ")
+        ]
+
+
+def test_names_in_dumps_cannot_write_markup_or_escapes(tmp_path: Path) -> None:
+    name = "<img src=x onerror=alert(1)>\x1b[2J"
+    for rank in (0, 1):
+        entry = {
+            "record_id": 0, "pg_id": 0, "process_group": [name, name], "collective_seq_id": 1, "state": "scheduled",
+            "profiling_name": f"nccl:{name}", "frames": [{"filename": name, "line": 1, "name": name}],
+        }  # fmt: skip
+        config = {name: {"name": name, "desc": name, "ranks": "[0, 1]"}}
+        dump = {"version": "2.9", "pg_config": config, "entries": [entry][rank:]}
+        (tmp_path / f"trace_{rank}.json").write_text(json.dumps(dump))
+    result = _run(tmp_path, "--page", tmp_path / "page.html")
+    assert result.exit_code == 1
+    assert "\x1b" not in result.output
+    assert "<img" not in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("system", HOW)
+def test_how_to_take_dumps(system: str) -> None:
+    result = _run("--how", system)
+    assert result.exit_code == 0
+    assert "Before the run" in result.output
+    assert "Collect before the job is killed" in result.output
+    assert "xbuild hang" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "name the dumps"),
+        (["nothing_here"], "no such file or folder"),
+        (["--how", "torch", "dumps"], "--how reads no dumps"),
+        ([".", "--page", "page.txt"], "expected a file name that ends in .html"),
+    ],
+)
+def test_wrong_use(words: list[str], sentence: str) -> None:
+    result = _run(*words)
+    assert result.exit_code == 2
+    assert sentence in result.output
+
+
+def test_a_dump_that_is_refused_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "_dump_0").write_bytes(b"\x80\x02cos\nsystem\n.")
+    result = _run(tmp_path)
+    assert result.exit_code == 2
+    assert "_dump_0: the pickle names a class; a dump has only plain data" in result.output

@@ -1,0 +1,193 @@
+"""Readers of RAS, Inspector, XLA's logs and TPU digests, on output in their documented layout."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hangs.jobs import DATA, find, found
+from xbuild.hangs.flight_recorder import _plain_name
+
+
+def _ras(*communicators: dict[str, Any]) -> str:
+    return json.dumps({"nccl_version": "2.30.7", "communicators": [*communicators]})
+
+
+def _communicator(
+    name: str, counts: dict[int, dict[str, int]], missing: dict[int, bool] | None = None
+) -> dict[str, Any]:
+    """A communicator of RAS; `counts` by GPU, whose number in the communicator is its place."""
+    return {
+        "hash": name,
+        "size": len(counts),
+        "ranks": [
+            {"rank": place, "host": "a", "pid": gpu, "cuda_dev": gpu, "status": {}, "collective_counts": kinds}
+            for place, (gpu, kinds) in enumerate(counts.items())
+        ],
+        "missing_ranks": [
+            {
+                "rank": gpu,
+                "host": "a",
+                "pid": gpu,
+                "cuda_dev": gpu,
+                "status": {"unresponsive": True, "considered_dead": dead},
+            }
+            for gpu, dead in (missing or {}).items()
+        ],
+    }
+
+
+def _equal(gpus: range, count: int = 5) -> dict[int, dict[str, int]]:
+    return {gpu: {"AllReduce": count} for gpu in gpus}
+
+
+@pytest.mark.parametrize(
+    ("communicators", "ranks", "kinds"),
+    [
+        ([_communicator("0xa", {**_equal(range(4)), 2: {"AllReduce": 4}})], [2], ["never_launched"]),
+        (
+            [
+                _communicator("0xa", {**_equal(range(4)), 2: {"AllReduce": 4}}),
+                _communicator("0xb", {2: {"AllGather": 8}, 3: {"AllGather": 7}}),
+            ],
+            [2],
+            ["wrong_order"],
+        ),
+        (
+            [
+                _communicator("0xa", {**_equal(range(6)), 2: {"AllReduce": 4}, 3: {"AllReduce": 4}}),
+                _communicator("0xb", {2: {"AllGather": 8}, 3: {"AllGather": 7}}),
+            ],
+            [3],
+            ["never_launched"],
+        ),
+        ([_communicator("0xa", {**_equal(range(4)), 1: {"AllReduce": 4, "AllGather": 1}})], [1], ["wrong_op"]),
+        ([_communicator("0xa", _equal(range(3)), {3: True})], [3], ["dead"]),
+        ([_communicator("0xa", _equal(range(3)), {3: False})], [], []),
+        ([_communicator("0xa", _equal(range(4)))], [], []),
+    ],
+)
+def test_ras_as_json(communicators: list[dict[str, Any]], ranks: list[int], kinds: list[str], tmp_path: Path) -> None:
+    (tmp_path / "ras.json").write_text(_ras(*communicators))
+    assert found(find(tmp_path / "ras.json")) == (ranks, kinds)
+
+
+RAS_TEXT = """\
+NCCL version 2.28.3 compiled with CUDA 13.0
+Job summary
+===========
+Communicators... (0.00s)
+=============
+Warnings
+========
+#0-0 (27a079b828ff1a75) MISMATCH
+  Communicator ranks have different AllGather operation counts
+  6 ranks have launched up to operation 640
+  2 ranks have launched up to operation 639
+  Rank 3 -- GPU 3 managed by process 4080 on node 10.0.0.1
+  Rank 5 -- GPU 5 managed by process 4082 on node 10.0.0.1
+"""
+
+
+def test_ras_as_text(tmp_path: Path) -> None:
+    (tmp_path / "ras.txt").write_text(RAS_TEXT)
+    diagnosis = find(tmp_path / "ras.txt")
+    assert found(diagnosis) == ([3, 5], ["never_launched"])
+    assert [(root.group, root.sequence) for root in diagnosis.roots] == [("27a079b828ff1a75", 640)] * 2
+    assert [*diagnosis.waiting] == [0, 1, 2, 4, 6, 7]
+    assert any("untried on real output" in limit for limit in diagnosis.limits)
+
+
+def test_inspector(tmp_path: Path) -> None:
+    for rank, last in enumerate([7, 7, 6, 7]):
+        rows = [
+            {"header": {"id": "0x1", "rank": rank, "n_ranks": 4}, "coll_perf": {"coll": "AllReduce", "coll_sn": number}}
+            for number in range(last + 1)
+        ]
+        (tmp_path / f"inspector_{rank}.log").write_text("\n".join(map(json.dumps, rows)))
+    diagnosis = find(tmp_path)
+    assert found(diagnosis) == ([2], ["not_completed"])
+    assert diagnosis.roots[0].sequence == 7
+
+
+def test_a_real_log_of_xla_says_how_many_participants_came() -> None:
+    diagnosis = find(DATA / "xla_cpu_rendezvous.log")
+    assert diagnosis.sentence.startswith("3 of 4 participants reached all-reduce with channel id 1 of devices 0-3")
+    assert diagnosis.roots == ()
+
+
+def test_an_old_log_of_xla_names_the_ranks_that_came(tmp_path: Path) -> None:
+    key = "RendezvousKey{run_id=RunId: 7, global_devices=[0, 1, 2, 3], num_local_participants=4, op_id=3}"
+    lines = [
+        f"This thread has been waiting for 5000ms for and may be stuck: participant AllReduceParticipantData{{"
+        f"rank={rank}, element_count=4, type=F32, rendezvous_key={key}}} waiting for all participants to arrive at "
+        f"rendezvous {key}"
+        for rank in (0, 1, 3)
+    ]
+    (tmp_path / "stderr.log").write_text("\n".join(lines))
+    diagnosis = find(tmp_path)
+    assert found(diagnosis) == ([2], ["never_launched"])
+    assert diagnosis.waiting == {0: [2], 1: [2], 3: [2]}
+
+
+def test_progress_of_xla_names_the_device_that_is_behind(tmp_path: Path) -> None:
+    lines = []
+    pending = [(57, "all-reduce.5"), (57, "all-reduce.5"), (41, "fusion.3"), (57, "all-reduce.5")]
+    for device, (number, name) in enumerate(pending):
+        lines += [
+            f"E0101 00:00:00 1 thunk_executor.cc:1] [{device}] Completed thunks: {number}/90 (unique thunks: 30)",
+            f"E0101 00:00:00 1 thunk_executor.cc:1] [{device}] First pending thunks:",
+            f"E0101 00:00 1 thunk_executor.cc:1]   - exec[{number}] thunk[7/30] kAllReduce: {name} at 2026-01-01",
+        ]
+    (tmp_path / "stderr.log").write_text("\n".join(lines))
+    diagnosis = find(tmp_path)
+    assert found(diagnosis) == ([2], ["not_completed"])
+    assert diagnosis.waiting == {0: [2], 1: [2], 3: [2]}
+    assert "fusion.3" in diagnosis.sentence
+
+
+def test_a_tpu_digest_names_the_cores_with_another_module(tmp_path: Path) -> None:
+    text = (
+        "Different module\nTPU states: Launch ID 7, Module jit_step, Fingerprint ab12\n"
+        "Tag:PC breakdown: 3@0x10(all-reduce.5): [0:hosta@0:0, 0:hosta@0:1, 1:hostb@0:0]\n"
+        "TPU states: Launch ID 7, Module jit_other, Fingerprint cd34\n"
+        "Tag:PC breakdown: 1@0x20(fusion.1): [1:hostb@0:1]\n"
+    )
+    (tmp_path / "digest.txt").write_text(text)
+    diagnosis = find(tmp_path)
+    assert found(diagnosis) == ([3], ["wrong_op"])
+    assert [*diagnosis.waiting] == [0, 1, 2]
+    assert "the digest names the cause: Different module" in diagnosis.job.facts
+
+
+@pytest.mark.parametrize(
+    ("line", "dead"),
+    [
+        ("UNAVAILABLE: Task /job:jax_worker/replica:0/task:37 heartbeat timeout. This indicates", [37]),
+        (
+            "The following tasks are unhealthy (stopped sending heartbeats):\n/job:jax_worker/replica:0/task:1\n"
+            "/job:jax_worker/replica:0/task:4\nThe tasks have crashed",
+            [1, 4],
+        ),
+        ("Root Cause (first observed failure):\n rank      : 2 (local_rank: 2)\n exitcode  : -11 (pid: 5)\n", [2]),
+        ("Root Cause (first observed failure):\n rank      : 2 (local_rank: 2)\n exitcode  : -15 (pid: 5)\n", []),
+    ],
+)
+def test_lines_that_say_that_a_rank_ended(line: str, dead: list[int], tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(line)
+    assert found(find(tmp_path))[0] == dead
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("nccl:_all_gather_base", "all_gather"), ("hccl:_reduce_scatter_base", "reduce_scatter"),
+        ("gloo:all_reduce", "all_reduce"), ("nccl:allreduce_coalesced", "all_reduce"), ("nccl:send 1->2", "send"),
+        ("xccl:coalesced", "coalesced"), ("nccl:_allgather_base", "all_gather"),
+    ],
+)  # fmt: skip
+def test_the_names_of_operations(name: str, plain: str) -> None:
+    assert _plain_name(name) == plain

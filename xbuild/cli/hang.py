@@ -1,0 +1,74 @@
+"""`xbuild hang`: from the dumps of a stuck job to the ranks that caused it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ..hangs import DumpError, diagnose, read_job
+from ..hangs.collecting import HOW
+from ..hangs.page import page_text
+from ..hangs.redaction import redact_job
+from .formats import VERSION
+from .group import REFUSED, main
+from .options import check_folder_exists, shows_all, takes_all
+from .outputs import MORE, check_distinct, report_width, say, say_json, say_lines, write_atomically
+
+
+@main.command()
+@click.argument("dumps", nargs=-1, metavar="DUMPS...", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--page", type=click.Path(dir_okay=False), metavar="FILE.html", help="Also write a page about the job.")
+@click.option("--redact", is_flag=True, help="Replace paths, hosts and names in the report and the page.")
+@click.option("--how", type=click.Choice([*HOW]), help="Print how to take dumps, and read none.")
+@takes_all
+def hang(dumps: tuple[str, ...], as_json: bool, page: str | None, redact: bool, how: str | None) -> None:
+    """Find the ranks that caused a hang, from the dumps of the stuck job.
+
+    DUMPS are files, or folders with the dumps of all ranks: of PyTorch's Flight Recorder (pickle or JSON), NCCL RAS
+    (text or JSON), NCCL Inspector, the logs of XLA and of a launcher, and TPU digests. The rank of a dump is the number
+    in its file name. Pickles are read without running them.
+
+    The report names the ranks at fault, with the line of your code where they are, the ranks that wait because of
+    them, and what the dumps cannot tell.
+
+    The exit status is 1 if ranks are at fault, and 0 if no rank waits for another one.
+
+    \b
+    Examples:
+      xbuild hang dumps/
+      xbuild hang dumps/ launcher.log --page hang.html --redact
+      xbuild hang --how torch
+    """
+    if how is not None:
+        if dumps:
+            raise click.UsageError("--how reads no dumps; use it alone")
+        say(HOW[how], nl=False)
+        return
+    if not dumps:
+        raise click.UsageError(
+            "name the dumps, or the folder that holds them; `xbuild hang --how torch` says how to take dumps"
+        )
+    if page is not None:
+        if Path(page).suffix not in (".html", ".htm"):
+            raise click.UsageError(f"--page {page}: expected a file name that ends in .html")
+        check_folder_exists(page)
+        check_distinct({f"DUMPS, {path}": path for path in dumps}, {"--page": page})
+    for path in dumps:
+        if not Path(path).exists():
+            raise click.UsageError(f"{path}: no such file or folder")
+    try:
+        job = read_job(dumps)
+    except DumpError as error:
+        raise click.UsageError(str(error)) from None
+    found = diagnose(redact_job(job) if redact else job)
+    if as_json:
+        say_json({"schema": f"xbuild.hang/{VERSION}", **found.to_dict()})
+    else:
+        say_lines(found.lines(shows_all(), report_width(), MORE))
+    if page is not None:
+        write_atomically(Path(page), page_text(found))
+        say(f"wrote {page}", err=as_json)
+    sys.exit(REFUSED if found.roots else 0)

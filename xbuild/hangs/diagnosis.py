@@ -1,0 +1,183 @@
+"""What is found about a stuck job: the ranks at fault, those that wait for them, and what the dumps cannot tell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from attrs import define, field
+
+from shape_inference.escaping import in_line
+
+from ..core.report_text import MORE, WIDTH, Line, StyledText, folded, indented, labelled, more_line, plain
+from .records import Job, Operation, Root, name_ranks
+from .waits import Waits, build_waits, find_roots, reach_roots
+
+_SAID = {
+    "never_launched": "never launched {op}",
+    "not_completed": "did not complete {op}",
+    "wrong_op": "launched a different operation",
+    "wrong_size": "launched {op} with a different size",
+    "wrong_type": "launched {op} with a different element type",
+    "wrong_order": "launched operations in a different order",
+    "unmatched": "{is} at messages without a partner",
+    "dead": "ended",
+    "unknown": "left no dump",
+}
+_FIXES = {
+    "never_launched": "let all ranks of the group launch the operation, also those with fewer batches or another path",
+    "not_completed": "look at the machine, the GPU and the network of these ranks; the program launched the operation",
+    "wrong_op": "let all ranks of the group launch the same operation at this place",
+    "wrong_size": "give all ranks of the group arrays with as many elements",
+    "wrong_type": "give all ranks of the group arrays of the same element type",
+    "wrong_order": "launch the operations of all groups in the same order on all ranks",
+    "unmatched": "let each send name the rank of the recv that it belongs to, in the same order on both sides",
+    "dead": "look at the log of the rank; after it has ended, all others wait for it",
+    "unknown": "collect the dump of these ranks as well; without it they cannot be told from the ranks at fault",
+}
+
+
+@define(eq=False)
+class Diagnosis:
+    """What is found about a stuck job. `roots` are the ranks at fault, by rank.
+
+    `waiting` has, for each rank that waits because of them, the ranks at fault for which it waits, directly or not.
+    """
+
+    job: Job = field(repr=False)
+    waits: Waits = field(repr=False)
+    roots: tuple[Root, ...]
+    waiting: dict[int, list[int]]
+
+    @cached_property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        if not self.roots:
+            read = ", ".join(self.job.formats)
+            if self.job.rendezvous:
+                return f"{self.job.rendezvous[0]}; the log does not name the missing ones"
+            return f"no rank waits for another one in {len(self.job.ranks):,} dumps ({read})"
+        parts = []
+        for ranks, first in self._by_kind():
+            said = _SAID[first.kind].format(op=_operation_text(first), **{"is": "is" if len(ranks) == 1 else "are"})
+            has_group = first.group is not None and "{op}" in _SAID[first.kind]
+            where = f" of group {self._label(first.group or '')}" if has_group else ""
+            parts.append(f"{name_ranks(ranks)} {said}{where}")
+        waiting = f"; {name_ranks(self.waiting)} wait{'s' * (len(self.waiting) == 1)}" if self.waiting else ""
+        return in_line(f"{', and '.join(parts)}{waiting}")
+
+    def _by_kind(self) -> Iterator[tuple[list[int], Root]]:
+        """The roots of one kind at one operation together."""
+        found: dict[tuple[str, str | None, int | None], list[Root]] = defaultdict(list)
+        for root in self.roots:
+            found[root.kind, root.group, root.sequence].append(root)
+        merged: dict[str, list[Root]] = defaultdict(list)
+        for (kind, _, _), roots in found.items():
+            merged[kind] += roots
+        for roots in merged.values():
+            yield [root.rank for root in roots], roots[0]
+
+    def _label(self, group: str) -> str:
+        return self.job.groups[group].label if group in self.job.groups else group
+
+    def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
+        """The lines of the report: the answer, the ranks at fault with their lines, the waits, the fix and notes."""
+        yield (StyledText(self.sentence, "bad" if self.roots else "title"),)
+        shown, rest = folded(self.roots, all)
+        for root in shown:
+            yield from self._root_lines(root, width)
+        if rest:
+            yield more_line(rest, more, "rank")
+        if self.waiting:
+            yield ()
+            yield from self._waiting_lines(all, width, more)
+        for fix in dict.fromkeys(_FIXES[root.kind] for root in self.roots):
+            yield from labelled("fix", fix, width)
+        facts, rest = folded(self.job.facts, all)
+        for fact in facts:
+            yield from labelled("fact", in_line(fact), width, title="dim")
+        if rest:
+            yield more_line(rest, more, "fact")
+        for limit in self.limits:
+            yield from labelled("note", in_line(limit), width, "dim")
+
+    def _root_lines(self, root: Root, width: int) -> Iterator[Line]:
+        where = f"group {self._label(root.group)}" if root.group is not None else ""
+        text = "; ".join(filter(None, (root.reason, where)))
+        yield ("  ", StyledText(f"rank {root.rank}", "bad"), f"  {root.kind}  ", in_line(text))
+        for frame in root.frames[:3]:
+            yield ("          ", StyledText(in_line(f"{frame.file}:{frame.line} {frame.function}"), "name"))
+
+    def _waiting_lines(self, all: bool, width: int, more: str) -> Iterator[Line]:
+        yield (StyledText("waiting", "title"),)
+        together: dict[tuple[str, tuple[int, ...]], list[int]] = defaultdict(list)
+        for rank, roots in self.waiting.items():
+            together[self._place_text(rank), tuple(roots)].append(rank)
+        rows, rest = folded([*together.items()], all)
+        for (place, because), ranks in rows:
+            text = f"{name_ranks(ranks)} {place}, because of {name_ranks(because)}"
+            yield from indented(in_line(text), width, "waits")
+        if rest:
+            yield more_line(rest, more, "row")
+
+    def _place_text(self, rank: int) -> str:
+        frontier = self.waits.frontiers.get(rank)
+        if not frontier:
+            return "at no recorded operation"
+        return f"at {frontier[0]} of group {self._label(frontier[0].group)}"
+
+    @cached_property
+    def limits(self) -> tuple[str, ...]:
+        """What the dumps cannot tell."""
+        found = [*self.job.limits]
+        if self.job.absent:
+            found.append(f"{name_ranks(self.job.absent)} left no dump")
+        overwritten = [record.rank for record in self.job.ranks.values() if record.is_partial]
+        if overwritten and "Flight Recorder" in self.job.formats:
+            found.append(
+                f"the rings of {name_ranks(overwritten)} hold the last operations only; earlier disagreements are not "
+                "visible"
+            )
+        if "Flight Recorder" in self.job.formats and len(self.job.ranks) > 1:
+            found.append("clocks of different hosts may differ, so times of different ranks are not compared")
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The diagnosis as plain data, as `xbuild hang --json` prints it."""
+        return {
+            "sentence": self.sentence,
+            "roots": [
+                {
+                    "rank": root.rank,
+                    "kind": root.kind,
+                    "group": root.group,
+                    "sequence": root.sequence,
+                    "frames": [frame.to_dict() for frame in root.frames],
+                    "operation": None if root.operation is None else str(root.operation),
+                    "reason": root.reason,
+                }
+                for root in self.roots
+            ],
+            "waiting": {str(rank): roots for rank, roots in self.waiting.items()},
+            "ranks": len(self.job.ranks),
+            "formats": dict(self.job.formats),
+            "facts": list(self.job.facts),
+            "limits": list(self.limits),
+        }
+
+    def __str__(self) -> str:
+        return plain(self.lines())
+
+
+def _operation_text(root: Root) -> str:
+    operation: Operation | None = root.operation
+    return "an operation" if operation is None else str(operation)
+
+
+def diagnose(job: Job) -> Diagnosis:
+    """Find the ranks at fault in a stuck job."""
+    waits = build_waits(job)
+    roots = find_roots(waits)
+    return Diagnosis(job, waits, tuple(roots), reach_roots(waits, roots))

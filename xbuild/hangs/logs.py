@@ -1,0 +1,221 @@
+"""Readers of logs: XLA's rendezvous and progress lines, TPU digests, and lines that say that a rank has ended.
+
+Source: XLA, xla/service/rendezvous.cc (read from a stuck run of jaxlib 0.10.2) and
+xla/backends/gpu/runtime/thunk_executor.cc; the coordination service of XLA; torch.distributed.elastic;
+docs/megascale/debugging_workflow.md of openxla.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from .records import Job, Operation, RankRecord, Rendezvous, Root, ranges
+
+# ----------------------------------------------------------------------------
+# XLA's rendezvous: each thread that waits says for what
+
+_WAITING = re.compile(
+    r"(?:\[id=(?P<id>\d+)\] )?(?:This thread has been waiting for|Termination timeout for)"
+    r"[^`\n]*`(?P<what>[^`\n]*?)\s*RendezvousKey\{(?P<key>[^}\n]*)\}`"
+)
+_OLD_WAITING = re.compile(
+    r"participant [^\n]*?\b(?:rank|device(?:_ordinal)?)=(?P<rank>\d+)[^\n]*?RendezvousKey\{(?P<key>[^}\n]*)\}"
+)
+_DEVICES = re.compile(r"global_devices=\[([\d, ]*)\]")
+_PARTICIPANTS = re.compile(r"num_local_participants=(\d+)")
+_OP = re.compile(r"op_id=(-?\d+)")
+_UNSTUCK = re.compile(r"This thread is unstuck waiting for[^`\n]*`[^`\n]*?RendezvousKey\{([^}\n]*)\}`")
+
+
+def _read_rendezvous(text: str) -> Iterator[Rendezvous]:
+    waiting: dict[str, set[int]] = defaultdict(set)
+    names: dict[str, str] = {}
+    for match in _WAITING.finditer(text):
+        key = match["key"]
+        waiting[key].add(int(match["id"] or len(waiting[key])))
+        names[key] = match["what"]
+    for key in _UNSTUCK.findall(text):
+        waiting.pop(key, None)
+    for key, ids in waiting.items():
+        devices, participants, op = _DEVICES.search(key), _PARTICIPANTS.search(key), _OP.search(key)
+        listed = tuple(int(each) for each in re.findall(r"\d{1,7}", devices[1])) if devices else ()
+        count = int(participants[1][:7]) if participants else len(listed)
+        yield Rendezvous(names[key], listed, count, len(ids), int(op[1][:18]) if op else None)
+
+
+def _read_old_rendezvous(job: Job, text: str, source: str) -> bool:
+    """Older releases name the rank of each participant that waits."""
+    waiting: dict[str, set[int]] = defaultdict(set)
+    for match in _OLD_WAITING.finditer(text):
+        waiting[match["key"]].add(int(match["rank"][:7]))
+    for key, ranks in waiting.items():
+        devices, op = _DEVICES.search(key), _OP.search(key)
+        members = tuple(int(each) for each in re.findall(r"\d{1,7}", devices[1])) if devices else tuple(sorted(ranks))
+        number = int(op[1][:18]) if op else 1
+        group = job.group(f"devices {ranges(members)}")
+        group.members = members
+        for rank in members:
+            record = job.ranks.setdefault(rank, RankRecord(rank, source, is_partial=True, is_ordered=False))
+            if rank in ranks:
+                record.launched[group.name] = number
+                record.replace_operations([
+                    *record.operations, Operation(group.name, number, "collective", len(record.operations), False)
+                ])  # fmt: skip
+    return bool(waiting)
+
+
+# ----------------------------------------------------------------------------
+# XLA:GPU's progress: the thunks, named as HLO instructions, that each device has not completed
+
+_TITLE = re.compile(r"\[(\d+)\] (?P<title>(?:Completed|Pending|Last completed|First pending|Last pending) thunks)")
+_THUNK = re.compile(r"- exec\[(\d+)\] thunk\[(\d+)/(\d+)\] (\w+): (\S+) at ")
+PROGRESS = "thunks"
+
+
+def _read_progress(job: Job, text: str, source: str) -> bool:
+    first: dict[int, tuple[int, str]] = {}
+    device, title = None, ""
+    for line in text.splitlines():
+        if match := _TITLE.search(line):
+            device, title = int(match[1][:7]), match["title"]
+        elif (match := _THUNK.search(line)) and device is not None and title == "First pending thunks":
+            place = (int(match[1][:15]), match[5])
+            first[device] = min(first.get(device, place), place)
+    if not first:
+        return False
+    group = job.group(PROGRESS)
+    group.members = tuple(sorted({*(group.members or ()), *first}))
+    for rank, (number, name) in first.items():
+        record = job.ranks.setdefault(rank, RankRecord(rank, source, is_partial=True))
+        record.launched[PROGRESS] = number
+        record.completed[PROGRESS] = number - 1
+        record.replace_operations([Operation(PROGRESS, number, name, 0, False)])
+    job.add_limit("untried on real output: no progress lines of XLA:GPU were at hand when the reader was written")
+    return True
+
+
+# ----------------------------------------------------------------------------
+# TPU digests: which module and HLO instruction each core is in
+
+_CAUSES = (
+    "Bad TPU chip", "Networking", "Different module", "Fingerprint mismatch for HLO module", "Data input stall",
+    "Unrecoverable",
+)  # fmt: skip
+_MODULE = re.compile(r"\bModule:?\s+([^\s,;]+)")
+_FINGERPRINT = re.compile(r"\bFingerprint:?\s+([0-9a-zA-Z]+)")
+_CORES = re.compile(r"(\d+)@([^\s(]*)\s*\(([^)\n]*)\):\s*\[([^\]\n]*)\]")
+_CORE = re.compile(r"(\d+):([^@\s,]+)@(\d+):(\d+)")
+
+
+def _read_digest(job: Job, text: str, source: str) -> bool:
+    module, fingerprint = "", ""
+    at: dict[tuple[int, str, int, int], tuple[str, str, str]] = {}
+    for line in text.splitlines():
+        if match := _MODULE.search(line):
+            module = match[1]
+        if match := _FINGERPRINT.search(line):
+            fingerprint = match[1]
+        for match in _CORES.finditer(line):
+            for each in _CORE.finditer(match[4]):
+                at[int(each[1][:7]), each[2], int(each[3][:7]), int(each[4][:7])] = (module, fingerprint, match[3])
+    if not at or not ("TPU states" in text or "breakdown" in text):
+        return False
+    numbers = {core: number for number, core in enumerate(sorted(at))}
+    by_program: dict[tuple[str, str], list[int]] = defaultdict(list)
+    by_place: dict[str, list[int]] = defaultdict(list)
+    group = job.group("TPU cores")
+    group.members = tuple(numbers.values())
+    for core, rank in numbers.items():
+        by_program[at[core][:2]].append(rank)
+        by_place[at[core][2]].append(rank)
+        record = job.ranks.setdefault(rank, RankRecord(rank, source, is_partial=True))
+        record.launched[group.name] = 0
+        record.replace_operations([Operation(group.name, 0, at[core][2], 0, False)])
+        job.facts.append(
+            f"rank {rank} is task {core[0]}, host {core[1]}, chip {core[2]}, core {core[3]}, at {at[core][2]}"
+        )
+    is_other_program = len(by_program) > 1
+    classes = {str(key): ranks for key, ranks in by_program.items()} if is_other_program else dict(by_place)
+    most = max(map(len, classes.values()))
+    is_tie = sum(len(ranks) == most for ranks in classes.values()) > 1
+    for what, ranks in classes.items():
+        if len(classes) > 1 and (is_tie or len(ranks) < most):
+            kind = "wrong_op" if is_other_program else "not_completed"
+            reason = f"runs another module: {what}" if is_other_program else f"is at {what}"
+            for rank in ranks:
+                job.different[rank] = Root(rank, kind, group.name, None, (), None, reason)
+    job.facts += [f"the digest names the cause: {cause}" for cause in _CAUSES if cause in text]
+    job.add_limit("untried on real output: no TPU digest of a real job was at hand when the reader was written")
+    return True
+
+
+# ----------------------------------------------------------------------------
+# Lines that say that a rank has ended
+
+_ROOT_CAUSE = re.compile(
+    r"Root Cause \(first observed failure\):.{0,400}?rank\s*:\s*(\d{1,7}) .{0,200}?exitcode\s*:\s*(-?\d{1,5})",
+    re.DOTALL,
+)
+_HEARTBEAT = re.compile(r"/job:\w+/replica:\d+/task:(\d{1,7}) (?:heartbeat timeout|is unhealthy)")
+_UNHEALTHY = re.compile(r"tasks are unhealthy \(stopped sending heartbeats\):\s*((?:/job:\S+\s*)+)")
+_BY_OTHERS = {-15: "SIGTERM", -2: "SIGINT", -6: "SIGABRT"}
+_SIGNALS = {-9: "SIGKILL", -11: "SIGSEGV", -7: "SIGBUS", -4: "SIGILL", -8: "SIGFPE"}
+
+
+_RECEIVED = re.compile(r"op\.preamble\.length <= op\.nbytes\. (\d{1,15}) vs (\d{1,15})")
+
+
+def _read_ends(job: Job, text: str) -> bool:
+    found = False
+    for match in _RECEIVED.finditer(text):
+        found = True
+        fact = f"gloo ended a rank that received {match[1]} bytes where it expected {match[2]}"
+        if fact not in job.facts:
+            job.facts.append(fact)
+    for rank, code in ((int(match[1]), int(match[2])) for match in _ROOT_CAUSE.finditer(text)):
+        found = True
+        if code in _BY_OTHERS:
+            continue  # the launcher or a watchdog ended it
+        if code < 0:
+            job.dead[rank] = f"the launcher saw it end first, by {_SIGNALS.get(code, f'signal {-code}')}"
+        elif code:
+            job.ended[rank] = f"the launcher saw it end first, with exit code {code}"
+    for match in _HEARTBEAT.finditer(text):
+        job.dead[int(match[1])] = "its heartbeats to the coordination service stopped"
+        found = True
+    for match in _UNHEALTHY.finditer(text):
+        for task in re.findall(r"/task:(\d{1,7})", match[1]):
+            job.dead[int(task)] = "its heartbeats to the coordination service stopped"
+            found = True
+    return found
+
+
+# ----------------------------------------------------------------------------
+# All of them
+
+
+def read_log(job: Job, text: str, source: str) -> bool:
+    """Read what a log says about a hang into the job; False if it says nothing."""
+    found = False
+    rendezvous = [*_read_rendezvous(text)]
+    if rendezvous:
+        job.rendezvous += rendezvous
+        job.facts += [f"{each}, {source}" for each in map(str, rendezvous)]
+        job.add_limit("XLA's rendezvous lines say how many participants came, not which of them are missing")
+        found = _count(job, "XLA rendezvous")
+    if _read_old_rendezvous(job, text, source):
+        found = _count(job, "XLA rendezvous")
+    if _read_progress(job, text, source):
+        found = _count(job, "XLA progress")
+    if _read_digest(job, text, source):
+        found = _count(job, "TPU digest")
+    if _read_ends(job, text):
+        found = _count(job, "log of a launcher")
+    return found
+
+
+def _count(job: Job, name: str) -> bool:
+    job.formats[name] = job.formats.get(name, 0) + 1
+    return True

@@ -1,0 +1,644 @@
+"""The wait-for graph of a stuck job over all its groups, and the ranks at its roots.
+
+A rank is blocked at its first operation that has not completed (at all of them, if they were launched together or if
+the recorder keeps no order). There it waits for each member of the group that has not launched the operation, that is
+blocked at an earlier operation of its own, or that launched something else in its place. Who waits for nobody, and is
+waited for, is a root; a cycle without a way out is one as well, and the order of the operations in it is wrong.
+
+Sections:
+
+    The graph
+    Disagreements: ranks that launched something else under the same number
+    Roots
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import networkx as nx
+from attrs import define, evolve, field, frozen
+
+from .records import Job, Operation, RankRecord, Root, name_ranks, user_frames
+
+
+@frozen
+class Wait:
+    """Why a rank waits for another one: at which operation, and what that one has done instead."""
+
+    at: Operation
+    why: str
+    """`missing`, `behind`, `differs`, `absent`, or `dead`."""
+
+
+@define(eq=False)
+class Waits:
+    """Who waits for whom in a job: `edges[rank][other]`."""
+
+    job: Job
+    edges: dict[int, dict[int, Wait]] = field(factory=lambda: defaultdict(dict))
+    frontiers: dict[int, list[Operation]] = field(factory=dict)
+    flagged: dict[int, Root] = field(factory=dict)
+    """The ranks of a minority that launched something else."""
+
+    @cached_property
+    def graph(self) -> nx.DiGraph[int]:
+        graph: nx.DiGraph[int] = nx.DiGraph()
+        graph.add_nodes_from(self.job.ranks)
+        graph.add_edges_from((rank, other) for rank, others in self.edges.items() for other in others)
+        return graph
+
+
+# ----------------------------------------------------------------------------
+# The graph
+
+
+def build_waits(job: Job) -> Waits:
+    """The wait-for graph of a job."""
+    waits = Waits(job)
+    _infer_completion(job)
+    _members_without_lists(job)
+    weak = _disagreements(waits)
+    waits.flagged.update({rank: root for rank, root in job.different.items() if rank not in waits.flagged})
+    for rank, record in job.ranks.items():
+        waits.frontiers[rank] = _frontier(record)
+    messages = _Messages(job)
+    first_ordinal = {rank: {id(each) for each in frontier} for rank, frontier in waits.frontiers.items()}
+    for rank, frontier in waits.frontiers.items():
+        if rank in job.dead or rank in waits.flagged:
+            continue
+        for operation in frontier:
+            found = (
+                _waits_in_group(waits, rank, operation)
+                if operation.pair is None
+                else messages.waits(waits, rank, operation, first_ordinal)
+            )
+            for other, wait in found:
+                waits.edges[rank].setdefault(other, wait)
+    if not waits.flagged:
+        for rank, root in weak.items():
+            if not any(waits.edges.values()):
+                waits.flagged[rank] = root
+    return waits
+
+
+def _frontier(record: RankRecord) -> list[Operation]:
+    pending = record.pending
+    if not pending or not record.is_ordered:
+        return pending
+    return [each for each in pending if each.batch == pending[0].batch or each is pending[0]]
+
+
+def _infer_completion(job: Job) -> None:
+    """Where no rank has a completed operation, the back end keeps no states: infer them.
+
+    An operation that all members launched has completed if the rank launched another one after it.
+    """
+    records = [record for record in job.ranks.values() if record.operations]
+    if not records or any(each.is_done for record in records for each in record.operations):
+        return
+    if any(number >= 0 for record in records for number in record.completed.values()):
+        return
+    job.add_limit(
+        "the back end records no completion: an operation counts as completed if all ranks of its group launched it, "
+        "and the rank went on to another one"
+    )
+    launched: dict[str, dict[int, int]] = defaultdict(dict)
+    for record in records:
+        for group, number in record.launched.items():
+            launched[group][record.rank] = number
+    for record in records:
+        last = record.operations[-1].place
+        record.replace_operations([
+            evolve(each, is_done=True)
+            if each.place < last and each.pair is None and min(launched[each.group].values()) >= each.sequence
+            else each
+            for each in record.operations
+        ])  # fmt: skip
+
+
+def _members_without_lists(job: Job) -> None:
+    """Give groups without a list of members those that the dumps show.
+
+    The first group that was made holds all ranks. A rank of another group that never used it is not visible.
+    """
+    unlisted = [group for group in job.groups.values() if group.members is None]
+    for group in unlisted:
+        seen = [rank for rank, record in job.ranks.items() if group.name in record.launched]
+        if group.description == "default_pg" or group.name in ("0", "default_pg"):
+            group.members = tuple(sorted({*job.ranks, *job.absent}))
+        else:
+            group.members = tuple(sorted({*seen, *_unseen_members(job, group.name, seen)}))
+            job.add_limit(
+                "the back end lists no members of groups: those of a group other than the first are the ranks that "
+                "used it"
+            )
+
+
+def _unseen_members(job: Job, name: str, seen: Sequence[int]) -> list[int]:
+    """The ranks that may be missing in a group whose known members are all stuck at one operation.
+
+    They are those that launched nothing more, else those that themselves wait for one of the known members.
+    """
+    fronts = {rank: _frontier(record) for rank, record in job.ranks.items()}
+    at = {each.sequence for rank in seen for each in fronts[rank] if each.group == name and each.pair is None}
+    is_stuck = len(at) == 1 and all(any(each.group == name for each in fronts[rank]) for rank in seen)
+    if not is_stuck:
+        return []
+    others = [rank for rank in job.ranks if rank not in seen]
+    idle = [rank for rank in others if not job.ranks[rank].pending]
+    return idle or [
+        rank
+        for rank in others
+        if any(
+            job.ranks[one].launched.get(each.group, -1) < each.sequence
+            for each in fronts[rank]
+            if each.pair is None
+            for one in seen
+        )
+    ]
+
+
+def _waits_in_group(waits: Waits, rank: int, operation: Operation) -> Iterator[tuple[int, Wait]]:
+    """For whom a rank waits that is blocked at a collective."""
+    job, (name, sequence) = waits.job, operation.key
+    absent, found = [], False
+    for other in job.groups[name].members or ():
+        if other == rank:
+            continue
+        record = job.ranks.get(other)
+        if record is None:
+            if other in job.dead:
+                yield other, Wait(operation, "dead")
+                found = True
+            else:
+                absent.append(other)
+        elif other in job.dead and not _has_completed(record, operation):
+            yield other, Wait(operation, "dead")
+            found = True
+        elif record.launched.get(name, -1) < sequence:
+            yield other, Wait(operation, "missing")
+            found = True
+        elif (wait := _wait_for_launched(waits, record, operation)) is not None:
+            yield other, wait
+            found = True
+    if not found:
+        yield from ((other, Wait(operation, "absent")) for other in absent)
+
+
+def _has_completed(record: RankRecord, operation: Operation) -> bool:
+    own = record.find(*operation.key)
+    return own.is_done if own is not None else operation.sequence <= record.completed.get(operation.group, -1)
+
+
+def _wait_for_launched(waits: Waits, record: RankRecord, operation: Operation) -> Wait | None:
+    """The wait for a rank that launched the operation as well: it may be behind, or have launched something else."""
+    own = record.find(*operation.key)
+    root = waits.flagged.get(record.rank)
+    if root is not None and root.group == operation.group and root.sequence in (None, operation.sequence):
+        return Wait(operation, "differs")
+    if own is None or own.is_done:
+        return None
+    if not any(each is own for each in waits.frontiers[record.rank]):
+        return Wait(operation, "behind")
+    if operation.is_started and own.is_started is False:
+        return Wait(operation, "behind")
+    return None
+
+
+@define(eq=False)
+class _Messages:
+    """The messages of a job: the pending ones of each rank by sender and receiver, in order."""
+
+    job: Job
+    pending: dict[tuple[int, tuple[int, int]], list[Operation]] = field(factory=lambda: defaultdict(list))
+    totals: Counter[tuple[int, tuple[int, int]]] = field(factory=Counter)
+
+    def __attrs_post_init__(self) -> None:
+        for rank, record in self.job.ranks.items():
+            for each in record.operations:
+                if each.pair is not None:
+                    self.totals[rank, each.pair] += 1
+                    if not each.is_done:
+                        self.pending[rank, each.pair].append(each)
+
+    def partner(self, rank: int, operation: Operation) -> Operation | None:
+        """The pending operation of the other side that belongs to a pending message; None if there is none."""
+        assert operation.pair is not None
+        other = _peer(rank, operation)
+        own, theirs = self.pending[rank, operation.pair], self.pending[other, operation.pair]
+        number = next(place for place, each in enumerate(own) if each is operation)
+        return theirs[number] if number < len(theirs) else None
+
+    def waits(
+        self, waits: Waits, rank: int, operation: Operation, fronts: Mapping[int, set[int]]
+    ) -> Iterator[tuple[int, Wait]]:
+        """For whom a rank waits that is blocked at a message."""
+        assert operation.pair is not None
+        other = _peer(rank, operation)
+        record = self.job.ranks.get(other)
+        if other in self.job.dead:
+            yield other, Wait(operation, "dead")
+            return
+        if record is None:
+            yield other, Wait(operation, "absent")
+            return
+        partner = self.partner(rank, operation)
+        if partner is None:
+            is_whole = not self.job.ranks[rank].is_partial and not record.is_partial
+            launched = self.totals[rank, operation.pair] - len(self.pending[rank, operation.pair])
+            if not is_whole or self.totals[other, operation.pair] <= launched:
+                yield other, Wait(operation, "missing")
+        elif (kind := _difference(operation, partner)) is not None:
+            for one, each, two in ((rank, operation, other), (other, partner, rank)):
+                reason = _differs_text(kind, each, partner if each is operation else operation, [two])
+                waits.flagged.setdefault(one, _root(waits.job, one, kind, each, reason))
+            yield other, Wait(operation, "differs")
+        elif id(partner) not in fronts[other]:
+            yield other, Wait(operation, "behind")
+
+
+def _peer(rank: int, operation: Operation) -> int:
+    assert operation.pair is not None
+    return operation.pair[1] if operation.pair[0] == rank else operation.pair[0]
+
+
+# ----------------------------------------------------------------------------
+# Disagreements
+
+_NO_SIZES = ("all_to_all", "barrier", "coalesced", "unknown")
+_OUTPUT_SIZES = ("scatter", "reduce_scatter")
+
+
+def _difference(one: Operation, other: Operation) -> str | None:
+    """The kind in which two operations under the same number differ; None if they agree."""
+    if one.pair is None and one.name != other.name:
+        return "wrong_op"
+    if one.pair is not None or one.name not in _NO_SIZES:
+        side = "outputs" if one.name in _OUTPUT_SIZES else "inputs"
+        sizes = getattr(one, side), getattr(other, side)
+        if all(sizes) and sum(sizes[0]) != sum(sizes[1]) and not _is_uneven(one, other):
+            return "wrong_size"
+    if one.types and other.types and one.types[0] != other.types[0]:
+        return "wrong_type"
+    return None
+
+
+def _is_uneven(one: Operation, other: Operation) -> bool:
+    """Whether a gather states different sizes for its ranks, which is allowed."""
+    return one.name in ("all_gather", "gather") and any(len({*each.outputs}) > 1 for each in (one, other))
+
+
+def _disagreements(waits: Waits) -> dict[int, Root]:
+    """Flag the ranks that launched something else than the others at the first number of a group where they disagree.
+
+    Returns those of operations that completed nevertheless: they are faults only if nothing else is.
+    """
+    job = waits.job
+    at: dict[tuple[str, int], dict[int, Operation]] = defaultdict(dict)
+    for rank, record in job.ranks.items():
+        for each in record.operations:
+            if each.pair is None:
+                at[each.key][rank] = each
+    weak: dict[int, Root] = {}
+    done: set[str] = set()
+    for key in sorted(at):
+        operations = at[key]
+        if key[0] in done or len(operations) < 2 or len({*map(_signature, operations.values())}) == 1:
+            continue
+        classes = _classes(operations)
+        if len(classes) < 2:
+            continue
+        done.add(key[0])
+        found = {root.rank: root for root in _judge(job, key, classes, operations)}
+        is_strong = any(
+            not each.is_done or each.sequence == job.ranks[rank].launched.get(key[0])
+            for rank, each in operations.items()
+        )
+        for rank, root in found.items():
+            (waits.flagged if is_strong else weak).setdefault(rank, root)
+        if is_strong:
+            _reopen(job, operations)
+    return weak
+
+
+def _signature(operation: Operation) -> tuple[object, ...]:
+    return operation.name, operation.inputs, operation.outputs, operation.types
+
+
+def _classes(operations: Mapping[int, Operation]) -> list[list[int]]:
+    """The ranks by what they launched, the largest class first."""
+    classes: list[list[int]] = []
+    for rank in sorted(operations):
+        for each in classes:
+            if _difference(operations[each[0]], operations[rank]) is None:
+                each.append(rank)
+                break
+        else:
+            classes.append([rank])
+    return sorted(classes, key=len, reverse=True)
+
+
+def _judge(
+    job: Job, key: tuple[str, int], classes: Sequence[Sequence[int]], operations: Mapping[int, Operation]
+) -> Iterator[Root]:
+    """The roots of a disagreement: the minority; all sides in a tie."""
+    is_tie = len(classes[0]) == len(classes[1])
+    pairs = [(rank, classes[0 if place else 1]) for place, ranks in enumerate(classes) for rank in ranks]
+    sides = pairs if is_tie else pairs[len(classes[0]) :]
+    skipping = [rank for rank, others in sides if _has_skipped(job.ranks[rank], job.ranks[others[0]], key)]
+    for rank, others in sides:
+        own, other = operations[rank], operations[others[0]]
+        if rank in skipping:
+            last = job.ranks[rank].find(key[0], key[1] - 1)
+            frames = user_frames((last or own).frames)
+            reason = f"skipped {other} and launched {own.name} in its place"
+            yield Root(rank, "never_launched", *key, frames, other, reason)
+        elif not (is_tie and skipping):
+            kind = _difference(own, other) or "wrong_op"
+            yield _root(job, rank, kind, own, _differs_text(kind, own, other, others))
+
+
+def _differs_text(kind: str, own: Operation, other: Operation, ranks: Iterable[int]) -> str:
+    others = name_ranks(ranks)
+    has = "has" if "ranks" not in others else "have"
+    if kind == "wrong_size":
+        side = "outputs" if own.name in _OUTPUT_SIZES else "inputs"
+        return f"{own} has {sum(getattr(own, side)):,} elements where {others} {has} {sum(getattr(other, side)):,}"
+    if kind == "wrong_type":
+        return f"{own} has elements of type {own.types[0]} where {others} {has} {other.types[0]}"
+    return f"launched {own} where {others} launched {other}"
+
+
+def _has_skipped(record: RankRecord, reference: RankRecord, key: tuple[str, int]) -> bool:
+    """Whether a rank left out the operation with this number: what it launched there is what the others launch next.
+
+    What the others launch next is known if they went on, or from what the rank itself did in earlier steps.
+    """
+    group, sequence = key
+    own, skipped = record.find(group, sequence), reference.find(group, sequence)
+    assert own is not None
+    assert skipped is not None
+    compared = 0
+    while (mine := record.find(group, sequence + compared)) and (
+        theirs := reference.find(group, sequence + compared + 1)
+    ):
+        if _signature(mine) != _signature(theirs) or mine.frames != theirs.frames:
+            return False
+        compared += 1
+    return compared > 0 or _used_to_launch(record, own, skipped)
+
+
+def _used_to_launch(record: RankRecord, own: Operation, other: Operation) -> bool:
+    """Whether a rank used to launch another operation, then this one, at the place where it launched only this one now.
+
+    Operations are the same if they have the same group, name, sizes and lines.
+    """
+    skipped, launched = _content(other), _content(own)
+    place = next(number for number, each in enumerate(record.operations) if each is own)
+    if skipped == launched or not place:
+        return False
+    contents = [_content(each) for each in record.operations[:place]]
+    return _followers(contents) == {skipped} and (skipped, launched) in {*pairwise(contents)}
+
+
+_CONTEXT = 8
+
+
+def _followers(contents: Sequence[tuple[object, ...]]) -> set[tuple[object, ...]]:
+    """What followed the last operations where they occurred before: as many of them as occurred at all, up to eight."""
+    for length in range(min(_CONTEXT, len(contents) - 1), 0, -1):
+        last = contents[-length:]
+        found = {contents[end] for end in range(length, len(contents)) if contents[end - length : end] == last}
+        if found:
+            return found
+    return set()
+
+
+def _content(operation: Operation) -> tuple[object, ...]:
+    return operation.group, *_signature(operation), operation.frames
+
+
+def _reopen(job: Job, operations: Mapping[int, Operation]) -> None:
+    """An operation in which ranks disagree has not completed, whatever the recorder says: it may have been aborted."""
+    for rank, operation in operations.items():
+        record = job.ranks[rank]
+        record.replace_operations([
+            evolve(each, is_done=False) if each is operation else each for each in record.operations
+        ])  # fmt: skip
+
+
+def _root(job: Job, rank: int, kind: str, operation: Operation, reason: str = "") -> Root:
+    return Root(rank, kind, operation.group, operation.sequence, user_frames(operation.frames), operation, reason)
+
+
+# ----------------------------------------------------------------------------
+# Roots
+
+
+def find_roots(waits: Waits) -> list[Root]:
+    """The ranks at fault, by rank."""
+    job, graph = waits.job, waits.graph
+    roots = dict(waits.flagged)
+    for rank, evidence in job.dead.items():
+        roots[rank] = _dead_root(waits, rank, evidence)
+    condensed = nx.condensation(graph)
+    alone: list[Root] = []
+    for number in condensed:
+        if condensed.out_degree(number):
+            continue
+        members = sorted(condensed.nodes[number]["members"])
+        if len(members) > 1:
+            if not any(rank in roots for rank in members):
+                roots.update({root.rank: root for root in _cycle_roots(waits, members)})
+            continue
+        (rank,) = members
+        if rank in roots:
+            continue
+        root = _single_root(waits, rank)
+        if root is None or _is_ended_by_disagreement(waits, root):
+            continue
+        if graph.in_degree(rank):
+            roots[rank] = root
+        elif root.kind == "not_completed":
+            alone.append(root)
+    if not roots:
+        roots = {root.rank: root for root in alone}
+    else:
+        for root in alone:  # it did not complete what others of its group did
+            if _others_completed(job, root):
+                roots[root.rank] = root
+    return [roots[rank] for rank in sorted(roots)]
+
+
+def reach_roots(waits: Waits, roots: Iterable[Root]) -> dict[int, list[int]]:
+    """For each rank that is not at fault, the ranks at fault for which it waits, directly or not."""
+    at_fault = [root.rank for root in roots]
+    found: dict[int, list[int]] = defaultdict(list)
+    for rank in at_fault:
+        if rank in waits.graph:
+            for other in nx.ancestors(waits.graph, rank):
+                if other not in at_fault:
+                    found[other].append(rank)
+    return {rank: found[rank] for rank in sorted(found)}
+
+
+def _is_ended_by_disagreement(waits: Waits, root: Root) -> bool:
+    """Whether a rank is missing only in an operation in which others disagree; such an operation may end any rank."""
+    disagreements = {(each.group, each.sequence): each for each in waits.flagged.values() if each.rank != root.rank}
+    if root.kind != "never_launched" or (root.group, root.sequence) not in disagreements:
+        return False
+    other = disagreements[root.group, root.sequence]
+    waits.job.facts.append(
+        f"rank {root.rank} did not launch {other.operation} either: the disagreement may have ended it"
+    )
+    return True
+
+
+def _others_completed(job: Job, root: Root) -> bool:
+    operation = root.operation
+    if operation is None or operation.pair is not None:
+        return False
+    others = [job.ranks[rank] for rank in job.groups[operation.group].members or () if rank in job.ranks]
+    return any(_has_completed(record, operation) for record in others if record.rank != root.rank)
+
+
+def _incoming(waits: Waits, rank: int) -> list[Wait]:
+    return [others[rank] for others in waits.edges.values() if rank in others]
+
+
+def _missed(waits: Waits, rank: int) -> Operation | None:
+    """The operation that most ranks wait for this one to launch, the first one in a tie."""
+    counts: Counter[tuple[str, int]] = Counter()
+    by_key: dict[tuple[str, int], Operation] = {}
+    for wait in _incoming(waits, rank):
+        counts[wait.at.key] += 1
+        by_key.setdefault(wait.at.key, wait.at)
+    if not counts:
+        return None
+    most = max(counts.values())
+    return by_key[min(key for key, count in counts.items() if count == most)]
+
+
+def _last(job: Job, rank: int) -> Operation | None:
+    record = job.ranks.get(rank)
+    return record.operations[-1] if record is not None and record.operations else None
+
+
+def _dead_root(waits: Waits, rank: int, evidence: str) -> Root:
+    missed, last = _missed(waits, rank), _last(waits.job, rank)
+    frames = user_frames(last.frames) if last is not None else ()
+    group, sequence = (None, None) if missed is None else _place(missed)
+    return Root(rank, "dead", group, sequence, frames, missed, evidence)
+
+
+def _place(missed: Operation) -> tuple[str, int | None]:
+    """The group and number of an operation that a rank has not launched; each side numbers messages on its own."""
+    return missed.group, missed.sequence if missed.pair is None else None
+
+
+def _single_root(waits: Waits, rank: int) -> Root | None:
+    """The root at a rank that waits for nobody; None if it is neither blocked nor waited for."""
+    job = waits.job
+    missed = _missed(waits, rank)
+    if rank not in job.ranks:
+        group, sequence = (None, None) if missed is None else _place(missed)
+        return Root(rank, "unknown", group, sequence, (), missed, "left no dump")
+    frontier = waits.frontiers[rank]
+    if frontier:
+        reason = f"launched {frontier[0]} and has not completed it"
+        return _root(job, rank, "not_completed", frontier[0], reason)
+    if missed is None:
+        return None
+    last = _last(job, rank)
+    group, sequence = _place(missed)
+    frames = user_frames(last.frames) if last is not None else ()
+    if rank in job.ended:
+        return Root(rank, "dead", group, sequence, frames, missed, job.ended[rank])
+    if missed.group in job.ranks[rank].completed and job.ranks[rank].is_completion_count:
+        return Root(rank, "not_completed", group, sequence, frames, missed, f"has not completed {missed}")
+    return Root(rank, "never_launched", group, sequence, frames, missed, f"never launched {missed}")
+
+
+def _cycle_roots(waits: Waits, members: Sequence[int]) -> Iterator[Root]:
+    """The roots of a cycle of waits: the side with fewer ranks; all if no side has fewer."""
+    inside = {*members}
+    dangling = [
+        (rank, each)
+        for rank, frontier in waits.frontiers.items()
+        for each in frontier
+        if each.pair is not None and (wait := waits.edges[rank].get(_peer(rank, each))) and wait.why == "missing"
+    ]
+    if any(rank in inside for rank, _ in dangling):
+        at_fault = _unmatched_ranks(dangling)
+        mixed = any(each.pair is None for rank in members for each in waits.frontiers[rank])
+        if at_fault or mixed:
+            ranks = at_fault or sorted({each for one in dangling for each in (one[0], _peer(*one))} & inside)
+            for rank in ranks:
+                operation = next((each for other, each in dangling if other == rank), None) or waits.frontiers[rank][0]
+                reason = f"is at {operation}, and messages find no partner"
+                yield _root(waits.job, rank, "unmatched", operation, reason)
+            return
+    skipping = [*_skipping_roots(waits, members)]
+    if skipping:
+        yield from skipping
+        return
+    sides: dict[tuple[str, int] | tuple[int, int], list[int]] = defaultdict(list)
+    everyone: Counter[object] = Counter()
+    for rank, frontier in waits.frontiers.items():
+        for each in frontier[:1]:
+            side = each.pair or each.key
+            everyone[side] += 1
+            if rank in inside:
+                sides[side].append(rank)
+    most = max(everyone[side] for side in sides)
+    largest = [side for side in sides if everyone[side] == most]
+    minority = [rank for side, ranks in sides.items() if len(largest) > 1 or side not in largest for rank in ranks]
+    for rank in sorted(minority):
+        operation = waits.frontiers[rank][0]
+        others = sorted(inside & {*waits.edges[rank]})
+        elsewhere = next((waits.frontiers[other][0] for other in others if waits.frontiers.get(other)), None)
+        reason = f"is at {operation} of group {operation.group}" + (
+            f", while rank {others[0]} is at {elsewhere} of group {elsewhere.group}" if elsewhere is not None else ""
+        )
+        yield _root(waits.job, rank, "wrong_order", operation, reason)
+
+
+def _skipping_roots(waits: Waits, members: Sequence[int]) -> Iterator[Root]:
+    """The ranks of a cycle that left out an operation which they launched at this place in earlier steps.
+
+    A wrong order of two groups would have stopped the first step; an operation that is missing for once was skipped.
+    """
+    for rank in members:
+        missed, frontier, record = _missed(waits, rank), waits.frontiers[rank], waits.job.ranks[rank]
+        if missed is None or missed.pair is not None or record.launched.get(missed.group, -1) >= missed.sequence:
+            continue
+        own = frontier[0]
+        if own.pair is None and own.group != missed.group and _used_to_launch(record, own, missed):
+            frames = user_frames(own.frames)
+            reason = f"skipped {missed} of group {missed.group} and went on to {own} of group {own.group}"
+            yield Root(rank, "never_launched", missed.group, missed.sequence, frames, missed, reason)
+
+
+def _unmatched_ranks(dangling: Sequence[tuple[int, Operation]]) -> list[int]:
+    """The ranks that explain several messages without a partner at once.
+
+    Another partner of its own message would match both, or two ranks have messages for it.
+    """
+    found = set()
+    sent = {each.pair for rank, each in dangling if each.pair is not None and each.pair[0] == rank}
+    sent_both_ways = {pair for pair in sent if pair[::-1] in sent}
+    addressed = Counter(_peer(rank, own) for rank, own in dangling)
+    for rank, own in dangling:
+        for other, theirs in dangling:
+            assert own.pair is not None
+            assert theirs.pair is not None
+            is_addressed = _peer(other, theirs) == rank and _peer(rank, own) != other
+            opposite = (own.pair[0] == rank) != (theirs.pair[0] == other)
+            if other != rank and is_addressed and opposite and own.pair not in sent_both_ways:
+                found.add(rank)
+    senders = {rank for rank, _ in dangling}
+    return sorted(found or {rank for rank, count in addressed.items() if count > 1 and rank not in senders})
