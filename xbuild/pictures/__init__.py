@@ -80,8 +80,7 @@ class Drawing:
         from shape_inference.escaping import in_html
 
         from ..core.report_text import headed, html
-        from .html import beside, framed
-        from .html import report as reported
+        from .html import above, beside, framed
         from .lanes import Lanes
         from .time_lanes import TimePicture
 
@@ -89,7 +88,7 @@ class Drawing:
         if isinstance(self.picture, Lanes) and self.picture.report:
             return beside(html(self.picture.report), svg, self.theme, report_first=True)
         if isinstance(self.picture, TimePicture) and report:  # its tables are as wide as its lanes
-            return framed(svg) + reported(headed(report.split("\n")), self.theme)
+            return above(svg, headed(report.split("\n")), self.theme)
         return beside(in_html(report), svg, self.theme) if report else framed(svg)
 
     def __str__(self) -> str:

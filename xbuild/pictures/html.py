@@ -170,9 +170,15 @@ def beside(report: str, svg: str, theme: str, report_first: bool = False) -> str
     return f'<div class="xb-report {theme}"><style>{_style(theme)}</style>{both}</div>'
 
 
+def above(svg: str, lines: Iterable[Line], theme: str) -> str:
+    """The HTML of a picture and of the report below it, of which both are as wide as the page."""
+    parts = f'<div class="xb-picture">{svg}</div><pre>{html(lines)}</pre>'
+    return f'<div class="xb-report {theme} xb-tables"><style>{_style(theme)}</style>{parts}</div>'
+
+
 def report(lines: Iterable[Line], theme: str = "auto") -> str:
-    """The HTML of a report without a picture."""
-    return f'<div class="xb-report {theme}"><style>{_style(theme)}</style><pre>{html(lines)}</pre></div>'
+    """The HTML of a report without a picture; its columns stay columns on a narrow page, which scrolls."""
+    return f'<div class="xb-report {theme} xb-tables"><style>{_style(theme)}</style><pre>{html(lines)}</pre></div>'
 
 
 def _style(theme: str) -> str:
@@ -183,6 +189,7 @@ def _style(theme: str) -> str:
         f"{name} pre{{flex:1 1 560px;min-width:0;box-sizing:border-box;margin:0;padding:12px;overflow:auto;",
         f"max-height:85vh;border:1px solid;border-radius:6px;font:12px/1.5 {FONT};white-space:pre-wrap;"
         "overflow-wrap:anywhere}",
+        f"{name}.xb-tables>*{{flex-basis:100%}}{name}.xb-tables pre{{white-space:pre}}",
     )
     light, dark = (_colours(name, theme_of(each)) for each in ("light", "dark"))
     if theme == "auto":
@@ -194,5 +201,6 @@ def _colours(name: str, theme: Theme) -> str:
     bad, good, waits = ("#ff8a80", "#7dc982", "#ffca6b") if theme is DARK else ("#b3261e", "#1b6e2a", "#8a5a00")
     styles = {"bad": bad, "good": good, "waits": waits, "dim": theme.dim, "name": theme.hover}
     rules = "".join(f"{name} .r-{style}{{color:{colour}}}" for style, colour in styles.items())
+    rules += f"{name} .xb-picture{{background:{theme.ground}}}"
     bold = f"{name} .r-bad,{name} .r-title,{name} .r-waits{{font-weight:bold}}"
     return f"{name} pre{{background:{theme.frames[0]};color:{theme.ink};border-color:{theme.frame}}}{rules}{bold}"

@@ -96,7 +96,7 @@ def contract(
 
 
 def _path(name: str, folder: str | os.PathLike[str] | None) -> Path:
-    """The file of a contract. Raises TypeError and invalid_attribute for what is no name of a file or folder."""
+    """The file of a contract. Raises TypeError and invalid_attribute if `name` and `folder` do not name one."""
     for what, given, kinds in (("name", name, str), ("folder", folder, str | os.PathLike | None)):
         if not isinstance(given, kinds) or (isinstance(given, os.PathLike) and not isinstance(os.fspath(given), str)):
             raise TypeError(f"contract: expected a str as {what}, got {type(given).__name__}")

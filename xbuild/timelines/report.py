@@ -274,7 +274,7 @@ def _communication(timeline: Timeline, top: int) -> Iterator[str]:
     if order:
         yield ""
         whose = devices_text(timeline.slowest.devices)
-        yield f"communication of {whose} ({min(top, len(order))} of {len(order)} kinds)"
+        yield f"communication of {whose} ({min(top, len(order))} of {len(order)} kind{'s' * (len(order) != 1)})"
         yield from columns(
             ("op", "algorithm", "executed", "on links", "exposed", ""),
             (
