@@ -42,9 +42,9 @@ QUESTIONS = (
 
 HEAD = """# Ten questions about a training step
 
-One command answers each question. The program is [examples/transformer_step.py](../examples/transformer_step.py). It
-computes the loss of a transformer block on eight devices (a mesh of 4 by 2), its gradients, and new weights. The file
-also defines three variants of the step, each with a fault. First record three runs:
+One command answers each question. The program is [examples/transformer_step.py](../examples/transformer_step.py). On
+eight devices (a 4-by-2 mesh), it computes the loss of a transformer block, the gradients of this loss, and the
+updated weights. The file also defines three variants of the step, each with a fault. First record three runs:
 
     xbuild run examples/transformer_step.py:step --random 0 --trace runs/step
     xbuild run examples/transformer_step.py:unstable --random 0 --trace runs/unstable

@@ -21,8 +21,8 @@ func and sdy dialects, in the pretty and the generic form. No other package is n
 and the outer values that the region uses become elements of a state. Instructions take their names and source lines
 from the values and locations of the text.
 
-- jaxlib converts MLIR bytecode, portable artifacts (VHLO) and serialized exports of `jax.export` to text in a separate
-  process. Without jaxlib, xbuild refuses them with a message that says what to install.
+- jaxlib converts MLIR bytecode, portable artifacts (VHLO) and serialized exports from `jax.export` to text in a
+  separate process. Without jaxlib, xbuild refuses them with a message that says what to install.
 - xbuild reads the elements of `dense_resource<...>` from the end of the text. Each element takes at least one byte;
   types narrower than a byte use its low bits. For the bytes of i1 in `dense<"0x...">`, xbuild reads both the format of
   newer MLIR (one byte for each element) and the format of older MLIR (one bit for each element).
@@ -37,7 +37,7 @@ from the values and locations of the text.
 - An all_to_all that splits one dimension and concatenates another becomes an exchange along the first dimension and a
   rearrangement of the parts.
 - A conversion of a complex number to i1 tests only the real part; HLO's convert tests both parts.
-- xbuild reads text in the form of PyTorch/XLA (`module @IrToHlo.12`). The tests use hand-written texts in that form;
+- xbuild reads text in the form of PyTorch/XLA (`module @IrToHlo.12`). The tests use hand-written text in that form;
   they do not run PyTorch/XLA itself.
 - If a module states 1 replica and 1 partition, xbuild ignores these counts. Replica groups, source-target pairs and
   shardings then determine the number of devices.
@@ -63,7 +63,7 @@ exceptions:
 form of MLIR, which JAX and XLA read. `locations=True` and `--locations` add the names and source lines of the program.
 `python -m xbuild.reference.stablehlo_table` generates this page from the printer's rules.
 
-xbuild writes programs by these rules:
+xbuild writes programs according to these rules:
 
 - The entry computation is `@main`. Its arguments and results, and the state of a loop, are arrays and tokens. Tuples
   are flattened, and no op represents them.
@@ -71,13 +71,13 @@ xbuild writes programs by these rules:
   place, and the callee of a `call` becomes a function. Branches capture their operands. A value has the name of its
   instruction, followed by a number if another value of the function already has that name.
 - A dynamic dimension is written as `?`, with its bound in `#stablehlo.bounds`. Replica groups are written as lists; -1
-  pads the short ones. A reducer of one op is written as the op's name.
+  pads the short ones. A reducer with one op is written as the op's name.
 - The numbers of replicas and partitions, aliases, donated buffers, shardings and frontend attributes are kept as
   `mhlo.num_replicas`, `mhlo.num_partitions`, `mhlo.input_output_alias`, `jax.buffer_donor`, `mhlo.sharding` and
   `mhlo.frontend_attributes`.
 - Shardings in Shardy's text are kept in the same attributes under XLA's names (`xla.sdy.meshes` of the module,
   `xla.sdy.sharding` of ops, arguments and results). A call to a composite is written as a composite.
-- The text omits control predecessors, layouts, backend_config of ops other than custom calls, metadata (names and
+- The text omits control predecessors, layouts, backend_config on ops other than custom calls, metadata (names and
   lines become locations), and XLA's annotations that do not affect values.
 - A send and its send-done become one op at the position of the send. A recv and its recv-done become one op at the
   position of the recv-done, or at the position of the recv if its context leaves the computation.

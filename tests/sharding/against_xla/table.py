@@ -53,7 +53,9 @@ def above(found: Sequence[Row]) -> list[Row]:
 def reasons(found: Sequence[Row]) -> str:
     """The programs that send more than Shardy's, each with its cause."""
     lines = [(row.name, part(row.ratio), CAUSES.get(row.name, "not known")) for row in above(found)]
-    return _table(ABOVE, lines) if lines else "No program sends more bytes than Shardy's."
+    if lines:
+        return _table(ABOVE, lines)
+    return "No program that xbuild partitions sends more bytes than its version from Shardy."
 
 
 def work(found: Sequence[Row]) -> str:

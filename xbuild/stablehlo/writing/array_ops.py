@@ -418,7 +418,7 @@ def _k_smallest(operand: Value, *, k: int, largest: bool) -> Value:
 
 @values
 def reduce(writer: FunctionWriter, instruction: Instruction) -> Tree:
-    """A reducer of one op on one type is written as the op's name; any other reducer is written as a region."""
+    """A reducer with one op on one type is written as the op's name; any other reducer is written as a region."""
     a = instruction.attributes
     operands, inits = instruction.arguments()
     pairs = [(writer.name(x), writer.name(init)) for x, init in zip(operands, inits, strict=True)]
