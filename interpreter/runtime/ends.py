@@ -261,7 +261,7 @@ def let_through(verdict: Verdict | None, *, other_than: str = "") -> str:
 def repair(verdict: Verdict | None, stuck: Iterable[Standing]) -> str:
     """The fix that the check suggests for the loop or conditional that devices are in."""
     around = {id(place.instruction) for standing in stuck for place in standing.path}
-    findings: tuple[Finding, ...] = verdict.findings if verdict else ()
+    findings: tuple[Finding, ...] = () if verdict is None else verdict.findings
     texts = (f.repair_text for f in findings if f.repair_text and around & {*map(id, f.instructions)})
     return next(texts, "")
 

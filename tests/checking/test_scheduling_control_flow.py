@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,13 @@ def test_trips_by_replica_id_are_refused() -> None:
     verdict = xb.check(spmd(counted(by_replica, total), xb.f32[2]))
     assert verdict.findings[0].kind == "trip_count_mismatch"
     assert "runs 1 trip on device 0 and 2 trips on device 1" in str(verdict)
+    text = " ".join(str(verdict).split())
+    assert "the devices in the longer loop then wait forever" in text
+    assert re.search(
+        r"on all of these devices: its bound, add\.\d+ \(\S+_control_flow\.py:\d+ in by_replica\), is computed from "
+        "replica-id",
+        text,
+    )
 
 
 def test_partitions_of_a_replica_agree_on_its_id() -> None:

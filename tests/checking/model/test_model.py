@@ -140,6 +140,21 @@ def test_two_collectives_that_are_one_must_agree(other: Any, kind: str, differ: 
     assert not unnamed(str(stopped.value), ["total", "other", "test_model.py"])
 
 
+def test_a_refused_verdict_is_false() -> None:
+    def branch(decides: Any) -> xb.Verdict:
+        def program(x: xb.Value, n: xb.Value) -> xb.Value:
+            branches = (lambda x: xb.all_reduce(x, xb.add), lambda x: x * 2.0)
+            return xb.conditional(decides(n), (x, x), branch_computations=branches)
+
+        return xb.check(xb.Module("m", xb.computation(xb.f32[4], xb.s32[()])(program), num_replicas=2))
+
+    lonely = branch(lambda n: xb.ne(xb.convert(xb.ops.replica_id(n.builder), xb.s32), 0))
+    data = branch(lambda n: xb.ne(n, 0))
+    wrong = xb.check(xb.ModuleGroup({0: TOTAL, 1: module(lambda x: x)}))
+    assert [each.kind for each in (xb.check(TOTAL), data, lonely, wrong)] == ["ok", "depends", "deadlock", "error"]
+    assert [bool(each) for each in (xb.check(TOTAL), data, lonely, wrong)] == [True, True, False, False]
+
+
 def test_one_reducer_written_twice_is_one() -> None:
     again = module(lambda x: xb.all_reduce(x, lambda a, b: a + b, channel_id=1, name="again"))
     group = xb.ModuleGroup({0: TOTAL, 1: again})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from ...core.report_text import join_words
 from ...properties.effects import LOOPS, CallStep, Path, steps, takes_pred
 from ...properties.sites import Site, site_key
 from ...properties.trip_counts import never_ends
-from ..model.describe import decider_row, finding, named
+from ..model.describe import bound_from_id, decider_row, deciding_id, finding, named
 from ..model.program import GridProgram, devices_text
 from ..model.verdict import Finding
 from .backward_slice import BackwardSlice, backward_slices
@@ -133,13 +134,15 @@ class Decisions:
         places = [(devices, dict(members)[devices[0]]) for devices in groups.values()]
         counts = join_words(f"{trips_text(count)} on {devices_text(devices)}" for count, devices in groups.items())
         names = join_words(dict.fromkeys(site.instruction.name for _, site in members))
+        bound = bound_from_id(members[0][1].instruction)
         return finding(
             "trip_count_mismatch",
             f"{names} runs {counts}, but these devices communicate with each other inside it",
             *places,
             facts=tuple(trips_text(count) for count in groups),
-            cause_text="the devices execute these loops together, trip by trip, but one loop ends before another",
-            repair_text="make the trip count equal on all of these devices",
+            cause_text="the devices execute these loops together, trip by trip, but one loop ends before another; the "
+            "devices in the longer loop then wait forever",
+            repair_text="make the trip count equal on all of these devices" + (_bound_text(bound) if bound else ""),
         )
 
 
@@ -153,6 +156,13 @@ def _enters(step: CallStep, ways: frozenset[int]) -> bool:
 def decision_form(unit: Instruction) -> Hashable:
     """A key of how a value decides: equal values lead to equal decisions in units of one form."""
     return unit.opcode, unit.opcode == "conditional" and (len(unit.called), takes_pred(unit))
+
+
+def _bound_text(bound: Instruction) -> str:
+    """From which id, and on which line, the bound of a loop is computed."""
+    lines = (each.source for each in (bound, *bound.operands) if each.source and not each.source.file.startswith("<"))
+    place = "".join(f" ({line})" for line in itertools.islice(lines, 1))
+    return f": its bound, {bound.name}{place}, is computed from {deciding_id(bound)}"
 
 
 def trips_text(count: int) -> str:

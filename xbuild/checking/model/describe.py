@@ -226,6 +226,19 @@ def deciding_id(predicate: Instruction) -> str:
     return ""
 
 
+def bound_from_id(loop: Instruction) -> Instruction | None:
+    """The initial value that a while's condition reads and that is computed from the id of a device; None without."""
+    if loop.opcode != "while" or loop.operands[0].opcode != "tuple":
+        return None
+    (parameter,), initial = loop.attributes.condition.parameters, loop.operands[0].operands
+    for each in loop.attributes.condition.instructions:
+        if each.opcode == "get_tuple_element" and each.operands[0] is parameter:
+            value = initial[each.attributes.index]
+            if deciding_id(value):
+                return value
+    return None
+
+
 def expression_text(instruction: Instruction, depth: int = 0) -> str:
     """The expression of a value: `(replica-id == 0)`; operands deeper than `DEEPEST` by name.
 

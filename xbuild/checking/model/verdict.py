@@ -173,7 +173,7 @@ class CheckArguments:
 
 @frozen(eq=False, repr=False)
 class Verdict(Showable):
-    """Whether a program may deadlock, decided before it runs. str() returns the report.
+    """Whether a program may deadlock, decided before it runs. str() returns the report; a refused verdict is false.
 
     `scope` names the schedules for which the verdict holds: every legal schedule, the given schedule, or the schedule
     that the check found. `schedule` has, for each device, an order of its entry's instructions that runs to completion;
@@ -195,6 +195,10 @@ class Verdict(Showable):
     def refused(self) -> bool:
         """Whether the program must not run because its structure is wrong or it deadlocks."""
         return self.kind in ("error", "deadlock")
+
+    def __bool__(self) -> bool:
+        """Whether the program is not refused, so that `assert xb.check(program)` fails for one that would hang."""
+        return not self.refused
 
     def raise_if_refused(self) -> None:
         """Raise Refused, whose text is the report, if the program must not run.
