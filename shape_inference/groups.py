@@ -20,8 +20,8 @@ def divisible(operand: Shape, attribute: str, dim: int, count: str, parts: int) 
     if operand.dims[dim] % parts:
         refuse(
             "divisibility",
-            f"{count}={parts} does not divide {operand.dims[dim]}, the extent of dimension {dim} ({attribute}) of "
-            f"operand {operand}",
+            f"{count}={parts} does not divide {operand.dims[dim]}, the extent of {attribute} {dim} in operand "
+            f"{operand}",
         )
 
 

@@ -100,7 +100,7 @@ def _parse_fields(text: str) -> list[dict[str, int]]:
         rows = [_numbers(word, value) for value in values.split("x")]
         dimensions = dimensions or [{} for _ in rows]
         if len(rows) != len(dimensions):
-            raise ValueError(f"{part!r} has rank {len(rows)}, but the parts before it have rank {len(dimensions)}")
+            raise ValueError(f"{part!r} has rank {len(rows)}, but the fields before it have rank {len(dimensions)}")
         for fields, row in zip(dimensions, rows, strict=True):
             fields.update(zip(_PARTS[word], row, strict=True))
     if dimensions and "size" not in dimensions[0]:

@@ -140,7 +140,7 @@ def _refuse_many(modules: list[Module]) -> None:
     if meet is not None and len(modules) > at_a_time:
         raise _unsupported(
             f"{_named(meet)} needs {len(modules)} devices at the same time, but the reference interpreter runs only "
-            f"{at_a_time} at a time, the number of processors of this machine"
+            f"{at_a_time} at a time, one for each processor of this machine"
         )
 
 

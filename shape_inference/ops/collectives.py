@@ -229,7 +229,7 @@ def _reducer(to_apply: ProgramShape, operand: Shape) -> Shape:
             refuse(
                 "signature_mismatch",
                 f"operand {operand} requires to_apply to be ({operand.dtype}[], {operand.dtype}[]) -> "
-                f"{operand.dtype}[], but its {role} is {shape}: to_apply is {to_apply}",
+                f"{operand.dtype}[], but the {role} of to_apply is {shape}: to_apply is {to_apply}",
             )
     assert isinstance(result, Shape)
     return result

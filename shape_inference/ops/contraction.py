@@ -188,7 +188,7 @@ def _renumbered(
             dim = min(shared)
             refuse(
                 "duplicate_dimension",
-                f"rhs_group_dims {list(group)} and {name} {list(paired)} both name dimension {dim} of rhs {rhs}",
+                f"rhs_group_dims {list(group)} and {name} {list(paired)} both contain dimension {dim} of rhs {rhs}",
             )
     return (batch[0], renumbered(batch[1], group)), (contracting[0], renumbered(contracting[1], group))
 
@@ -201,7 +201,7 @@ def _group_count(groups: Shape, lhs: Shape, prefix: Dims) -> int:
         ranks = "1" if not prefix else f"1 or {len(prefix) + 1}"
         refuse(
             "rank_mismatch",
-            f"expected rank {ranks} for group_sizes, with the groups in the last dimension, got {groups}",
+            f"group_sizes must have rank {ranks}, and its last dimension must be the groups; got {groups}",
         )
     if groups.rank > 1 and groups.dims[:-1] != wanted:
         refuse(
@@ -268,8 +268,8 @@ def _check_scale(name: str, operand: Shape, scale: Shape) -> None:
         ):
             refuse(
                 "divisibility",
-                f"the extent {blocks} of dimension {dim} of {name}_scale {scale} does not divide the extent "
-                f"{operand.bound(dim)} of that dimension of {name} {operand}",
+                f"dimension {dim} has extent {blocks} in {name}_scale {scale} and extent {operand.bound(dim)} in "
+                f"{name} {operand}; the first extent must divide the second",
             )
 
 

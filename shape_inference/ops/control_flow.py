@@ -143,7 +143,8 @@ def _scanned(inputs: Sequence[AnyShape], dimension: int, length: int | None) -> 
             )
     if length not in (None, extent):
         refuse(
-            "dimension_mismatch", f"length={length}, but dimension {dimension} of operands[0] {arrays[0]} is {extent}"
+            "dimension_mismatch",
+            f"length={length}, but dimension {dimension} of operands[0] {arrays[0]} has extent {extent}",
         )
     return extent, any(each.dynamic and each.dynamic[dimension] for each in arrays)
 

@@ -36,8 +36,8 @@ def triangular_solve(
     if matrix.dims[-1] != right.dims[dim]:
         refuse(
             "dimension_mismatch",
-            f"a is {matrix} and b is {right}: with left_side={left_side}, dimension {dim} of b must be "
-            f"{matrix.dims[-1]}, the number of rows of a, got {right.dims[dim]}",
+            f"a is {matrix} and b is {right}: with left_side={left_side}, dimension {dim} of b must have "
+            f"extent {matrix.dims[-1]}, the number of rows of a, but has extent {right.dims[dim]}",
         )
     return right
 
@@ -64,7 +64,7 @@ def fft(operand: AnyShape, *, fft_type: str, fft_length: Dims) -> Shape:
         refuse(
             "invalid_attribute",
             f"fft_length must have 1 to {MOST_DIMENSIONS} entries, one for each of the last dimensions, "
-            f"got {len(fft_length)}: {list(fft_length)}",
+            f"got {len(fft_length)} in {list(fft_length)}",
         )
     dims.sizes("fft_length", fft_length)
     if shape.rank < len(fft_length):
@@ -93,8 +93,8 @@ def _lengths(shape: Shape, fft_type: str, fft_length: Dims) -> None:
         if size != wanted and not (halved and size == 1 and not length):
             refuse(
                 "dimension_mismatch",
-                f"dimension {dim} of operand {shape} is {size}, but fft_length {list(fft_length)} requires {wanted}"
-                f"{f' ({length} // 2 + 1)' if halved else ''}",
+                f"dimension {dim} of operand {shape} has extent {size}, but fft_length {list(fft_length)} requires "
+                f"{wanted}{f' ({length} // 2 + 1)' if halved else ''}",
             )
 
 

@@ -63,7 +63,7 @@ def _normalized(operand: AnyShape, feature_index: int, epsilon: float, **vectors
         if vector.rank != 1:
             refuse(
                 "rank_mismatch",
-                f"expected a vector with one element for each feature for {name}, got {vector} of rank {vector.rank}",
+                f"{name} must be a vector with one element for each feature, got {vector} of rank {vector.rank}",
             )
         same_type("operand", shape, name, vector)
         if vector.dims[0] != shape.dims[feature_index]:

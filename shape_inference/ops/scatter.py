@@ -93,8 +93,8 @@ def _ranks(
         refuse(
             "rank_mismatch",
             f"expected updates of rank {len(window) + places}, got {update} of rank {update.rank}: update_window_dims "
-            f"{list(window)} adds {len(window)} to the rank, and scatter_indices {indices} without "
-            f"index_vector_dim={vectors} adds {places}",
+            f"{list(window)} adds {len(window)} to the rank, and the dimensions of scatter_indices {indices} "
+            f"other than index_vector_dim={vectors} add {places}",
         )
     covered = len(window) + len(inserted) + len(batching)
     if covered != shape.rank:
@@ -119,6 +119,6 @@ def _extents(shape: Shape, indices: Shape, update: Shape, window: Dims, kept: li
         if have != wanted:
             refuse(
                 "dimension_mismatch",
-                f"dimension {dim} of updates {update} is {have}, but the number of index vectors in scatter_indices "
-                f"{indices} along that dimension is {wanted}",
+                f"dimension {dim} of updates {update} has extent {have}, but scatter_indices {indices} has {wanted} "
+                "index vectors along that dimension",
             )

@@ -62,7 +62,7 @@ def _no_fit(attribute: str, dimensions: Dims, dim: int, sizes: Dims, shape: Shap
     refuse(
         "dimension_mismatch",
         f"{attribute} {list(dimensions)} maps dimension {source} of operand {shape} to dimension {dim} of "
-        f"{list(sizes)}, but extent {shape.dims[source]} does not fit extent {sizes[dim]}",
+        f"{list(sizes)}, but their extents {shape.dims[source]} and {sizes[dim]} differ",
         *([f"dimension {source} fits dimension {' or '.join(map(str, fitting))} of the result"] if fitting else []),
     )
 
@@ -227,9 +227,7 @@ def pad(operand: AnyShape, padding_value: AnyShape, *, padding: Sequence[Padding
 def _padded(shape: Shape, dim: int, padding: PaddingOf) -> int:
     low, high, interior, size = padding.low, padding.high, padding.interior, shape.dims[dim]
     if interior < 0:
-        refuse(
-            "negative_size", f"padding of dimension {dim} has interior={interior}; only low and high may be negative"
-        )
+        refuse("negative_size", f"dimension {dim} has padding interior={interior}; only low and high may be negative")
     padded = size + low + high + max(size - 1, 0) * interior
     if padded < 0:
         refuse(

@@ -145,8 +145,8 @@ def check_span(operand: Shape, dim: int, span: builtins.slice) -> tuple[int, int
             refuse(
                 "invalid_attribute",
                 f"expected ints in {given}, got {bound!r}",
-                "if a value determines the start, use xb.dynamic_slice(x, starts, sizes); "
-                "if it determines the end, use xb.set_dimension_size(x, n, dim)",
+                "if the start is known only at run time, use xb.dynamic_slice(x, starts, sizes); "
+                "if the end is known only at run time, use xb.set_dimension_size(x, n, dim)",
             )
     if span.step is not None and span.step < 1:
         refuse(

@@ -118,7 +118,7 @@ def _kernel(window: Window, numbers: ConvolutionDimensionNumbers, rhs: Shape) ->
             refuse(
                 "dimension_mismatch",
                 f"window {{{window_text(window)}}} has size {each.size} in spatial dimension {dim}, but dimension "
-                f"{place} of rhs {rhs} is {rhs.dims[place]}",
+                f"{place} of rhs {rhs} has extent {rhs.dims[place]}",
             )
 
 
@@ -139,7 +139,7 @@ def _groups(lhs: Shape, rhs: Shape, numbers: ConvolutionDimensionNumbers, featur
         refuse(
             "dimension_mismatch",
             f"expected {rhs.dims[inner] * features} input features in dimension {entering} of lhs {lhs}, got "
-            f"{lhs.dims[entering]}: dimension {inner} of rhs {rhs} is {rhs.dims[inner]}, and "
+            f"{lhs.dims[entering]}: dimension {inner} of rhs {rhs} has extent {rhs.dims[inner]}, and "
             f"feature_group_count={features}",
         )
     _divides("feature_group_count", features, "output feature", leaving, "rhs", rhs)

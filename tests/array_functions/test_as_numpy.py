@@ -37,7 +37,7 @@ REFUSED = {
     "x.sum(axis=-4)": ("dimension_out_of_range", "axis=-4", "-3..2"),
     "x.sum(axis=(0, -3))": ("duplicate_dimension", "dimension 0 appears twice"),
     "x.sum(axis='rows')": ("invalid_attribute", "'rows'", "expected an int"),
-    "x.squeeze(0)": ("dimension_mismatch", "dimension 0", "has extent 2, expected 1"),
+    "x.squeeze(0)": ("dimension_mismatch", "dimension 0", "has extent 2; expected 1"),
     "x.swapaxes(0, 3)": ("dimension_out_of_range", "-3..2"),
     "x[:, []].max()": ("non_positive", "0 elements"),
     "x[[0, 2]]": ("index_out_of_range", "index 2", "-2..1"),

@@ -82,8 +82,8 @@ def test_an_infeed_that_is_too_short_stops_with_the_report() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["arg0"], "'arg0' does not name an infeed item; expected d<device>_infeed<i> or infeed<i>"),
-        (["infeed0:f99"], "'infeed0:f99' does not name an infeed item"),
+        (["arg0"], "'arg0' is not the name of an infeed item; expected d<device>_infeed<i> or infeed<i>"),
+        (["infeed0:f99"], "'infeed0:f99' is not the name of an infeed item"),
         (["d3_infeed0"], "d3_infeed0 is for device 3, but the program has only 1"),
         (["infeed0", "infeed2"], "infeed item 1 of device 0 is missing, but the file has item 2"),
         (["infeed0", "infeed0_1"], "infeed0 is both an array and a tuple"),

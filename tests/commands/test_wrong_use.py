@@ -138,7 +138,7 @@ def test_what_is_missing_in_a_folder_is_told_with_a_way_out(tmp_path: Path) -> N
     for device in (0, 1):
         (tmp_path / f"device{device}.hlo").write_text(HLO)
     assert wrong("diff", tmp_path, tmp_path).endswith(
-        f"name the program of a single device, such as {tmp_path}/device0.hlo"
+        f"choose the program of one device, such as {tmp_path}/device0.hlo"
     )
 
 
@@ -197,7 +197,7 @@ def test_a_repair_goes_where_it_can_be_read_again(tmp_path: Path) -> None:
     unpaired = tmp_path / "unpaired.hlo"
     unpaired.write_text(UNPAIRED)
     stuck = xbuild("check", unpaired, "--repair", tmp_path / "mended.hlo")
-    assert "mended.hlo is not written: no other order avoids the deadlock" in stuck.stderr
+    assert "mended.hlo was not written: no other order avoids the deadlock" in stuck.stderr
     assert stuck.exit_code == 1
 
 

@@ -121,6 +121,6 @@ def test_where_there_is_nothing_to_repair(tmp_path: Path) -> None:
     alone.write_text("HloModule alone\nENTRY main { ROOT x = f32[2] parameter(0) }")
     found = CliRunner().invoke(main, ["check", str(alone), "--repair", str(path)])
     assert (found.exit_code, path.exists()) == (0, False)
-    assert f"notice: {path} is not written: the program needs no repair" in " ".join(found.stderr.split())
+    assert f"notice: {path} was not written: the program needs no repair" in " ".join(found.stderr.split())
     with pytest.raises(ValueError, match=r"the verdict \(ok\) offers no repair"):
         xb.repaired(xb.check(xb.parse_hlo("ENTRY main { ROOT x = f32[2] parameter(0) }")))

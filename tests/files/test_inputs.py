@@ -87,7 +87,7 @@ DAMAGED = {
     "an expression": (npy("(__import__('os'),)"), "is not an array"),
     "no header": (b"", "is not an array"),
     "another magic": (b"\x93NUMPX\x01\x00", "is not an array"),
-    "another version": (b"\x93NUMPY\x09\x00" + bytes(100), "has version (9, 0) of NumPy's format"),
+    "another version": (b"\x93NUMPY\x09\x00" + bytes(100), "is in version (9, 0) of NumPy's format"),
     "a header without end": (header("{", b"\x02\x00")[:8] + b"\xff\xff\xff\xff" + b" " * 100, "is not an array"),
 }
 
@@ -104,12 +104,12 @@ def test_damaged_arrays(what: str) -> None:
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ({"arg0": FOUR, "zz": FOUR}, "'in.npz': 'zz' does not name an argument"),
+        ({"arg0": FOUR, "zz": FOUR}, "'in.npz': 'zz' is not the name of an argument"),
         ({"arg0": FOUR, "arg1": FOUR}, "unexpected arg1: the program takes 1 argument: arg0"),
         ({"d5_arg0": FOUR, "arg0": FOUR}, "d5_arg0 is for device 5, but the program has only 1"),
         ({"arg" + "9" * 5000: FOUR}, "'in.npz': 'arg999"),
         ({"arg0": FOUR, "arg0:bf16": FOUR}, "'in.npz' contains arg0 with two element types"),
-        ({"infeed0": FOUR}, "'in.npz': 'infeed0' does not name an argument"),
+        ({"infeed0": FOUR}, "'in.npz': 'infeed0' is not the name of an argument"),
     ],
 )
 def test_members_that_are_no_arguments(entries: dict[str, bytes], message: str) -> None:
@@ -152,7 +152,7 @@ def test_what_is_not_asked_for_in_its_shape_is_not_loaded() -> None:
         (["infeed999999999"], "infeed item 0 of device 0 is missing, but the file has item 999999999"),
         (["infeed0" + "_0" * 41], "is nested in 41 tuples; at most 40 are allowed"),
         (["infeed0" + "_0" * 20000], "is nested in 20000 tuples"),
-        (["infeed" + "1" * 5000], "does not name an infeed item"),
+        (["infeed" + "1" * 5000], "is not the name of an infeed item"),
         (["infeed0", "infeed0:f32"], "the file contains infeed0 with two element types"),
     ],
 )
@@ -197,7 +197,10 @@ def test_pipes_and_devices_in_place_of_files() -> None:
     assert usage(xbuild("run", "p.hlo", "--inputs", "/dev/zero")) == "'/dev/zero' is a device; expected a file"
     assert usage(xbuild("check", "pipe.hlo")) == "'pipe.hlo' is a pipe; expected a file"
     assert usage(xbuild("viz", "p.hlo", "--data", "pipe")) == "'pipe' is a pipe; expected a file"
-    assert usage(xbuild("run", "p.hlo", "--random", 1, "--outputs", "pipe")) == "pipe: no process reads this pipe"
+    assert (
+        usage(xbuild("run", "p.hlo", "--random", 1, "--outputs", "pipe"))
+        == "pipe: no process is reading from this pipe"
+    )
     Path("folder.hlo").mkdir()
     assert "expected device0.hlo, device1.hlo and so on" in usage(xbuild("check", "folder.hlo"))
 

@@ -174,14 +174,14 @@ def _score(figure: str) -> Callable[[Path], object]:
     return _text(f'{{"lessons":{{}},"puzzles":{{"one_hot":{{"steps":{figure}}}}}}}')
 
 
-_NO_SCORE = "'one_hot' in its puzzles is not a score of integers"
+_NO_SCORE = "'one_hot' in 'puzzles' is not a score of integers"
 TAMPERED: dict[str, tuple[Callable[[Path], object], str]] = {
     "infinity": (_score("1e999"), _NO_SCORE),
     "below zero": (_score("-1"), _NO_SCORE),
     "huge": (_score(f"1{'0' * 4000}"), _NO_SCORE),
     "too many digits": (_score(f"1{'0' * 9000}"), "the file is not JSON"),
     "flag": (_score("true"), _NO_SCORE),
-    "no list": (_text('{"lessons":{"pad":"abc"},"puzzles":{}}'), "'pad' in its lessons is not a list of questions"),
+    "no list": (_text('{"lessons":{"pad":"abc"},"puzzles":{}}'), "'pad' in 'lessons' is not a list of questions"),
     "a list": (_text("[1]"), "the file has no object named 'lessons'"),
     "cut": (_text("[1"), "the file is not JSON"),
     "deep": (_text("[" * 200_000), "the file is not JSON"),

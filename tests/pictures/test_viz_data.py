@@ -64,7 +64,7 @@ def test_a_name_that_several_have_is_written_with_its_computation() -> None:
     with pytest.raises(
         ViewError,
         match=(
-            "'y' is the name of 2 instructions; name one of them with its computation, as in 'd0/main/y', 'd1/main/y'"
+            "'y' is the name of 2 instructions; identify one of them by its computation, as in 'd0/main/y', 'd1/main/y'"
         ),
     ):
         badges(group, {"y": 1})
@@ -89,7 +89,7 @@ def test_one_module_on_several_devices_has_one_name() -> None:
         ({"x": None}, "data for 'x': expected a number or text, got None"),
         ({"x": True}, "data for 'x': expected a number or text, got True"),
         ({"x": [1]}, r"data for 'x': expected a number or text, got \[1\]"),
-        ({"x": 1, "loop/x": 2}, "data for 'x' are given twice; give each instruction one number or one text"),
+        ({"x": 1, "loop/x": 2}, "data contains 'x' twice; give each instruction one number or one string"),
         ({3: 1}, "data for 3: the program has no such instruction"),
         ({programs.loop().entry.root: 1}, r"data for 'conditional\.30': the program has no such instruction"),
     ],

@@ -71,7 +71,7 @@ def test_extents_that_are_not_known_are_refused_with_the_operand() -> None:
         parse_stablehlo(text)
     wrong = ROWS[0][0].replace("dense<[2, 3]>", "dense<[3, 2]>")
     with pytest.raises(
-        xb.HloParseError, match=r"the operand states extents \[3, 2\], but the result type is f32\[2,3\]"
+        xb.HloParseError, match=r"the operand specifies the extents \[3, 2\], but the result type is f32\[2,3\]"
     ):
         parse_stablehlo(wrong)
 

@@ -13,7 +13,7 @@ HEAD = "func.func @main(%x: tensor<4xf32>, %i: tensor<i32>) -> tensor<4xf32> {\n
 END = "\n  return %x : tensor<4xf32>\n}"
 FAULTS = [tuple(each.values()) for each in json.loads((FOLDER / "faults.json").read_text())]
 WHOLE = [
-    ("", "the text has no function"),
+    ("", "the text contains no function"),
     ("func.func @main(%x: tensor<4xf32>) {", "this region is not closed"),
     ("module @m {\n  func.func @f()\n}", "@f has no body"),
     ("func.func @f() { return }\nfunc.func @f() { return }", "@f is already defined"),

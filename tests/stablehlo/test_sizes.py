@@ -82,7 +82,9 @@ def test_types_that_contradict_the_sizes_are_told() -> None:
     text = TEXT.replace(
         "(tensor<?x3xf32>, tensor<1xi32>) -> tensor<?xf32>", "(tensor<?x3xf32>, tensor<1xi32>) -> tensor<5xf32>"
     )
-    with pytest.raises(xb.HloParseError, match=r"the operand states extents \[6\], but the result type is f32\[5\]"):
+    with pytest.raises(
+        xb.HloParseError, match=r"the operand specifies the extents \[6\], but the result type is f32\[5\]"
+    ):
         parse_stablehlo(text, shapes={"b": 2})
 
 

@@ -235,7 +235,7 @@ def test_what_is_no_contract_is_refused() -> None:
         xb.testing.assert_collectives(text, allreduce=1)
     with pytest.raises(TypeError, match="unit='ops'; expected one of instructions, arrays, executions"):
         xb.testing.assert_collectives(text, unit="ops", all_reduce=1)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"expected a function of JAX with its arguments, or a program .* got int"):
+    with pytest.raises(TypeError, match=r"expected a JAX function with its arguments, or a program .* got int"):
         xb.testing.assert_collectives(3, all_reduce=1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="got Module and 1 arguments"):
         xb.testing.assert_no_deadlock(xb.parse_hlo(text), 1)

@@ -39,7 +39,7 @@ def test_a_done_may_say_again_what_its_start_says() -> None:
 
 
 def test_a_done_that_says_something_else_than_its_start_is_refused() -> None:
-    with pytest.raises(xb.HloParseError, match="calls=other differs from calls=scattered of 's'"):
+    with pytest.raises(xb.HloParseError, match="calls=other differs from calls=scattered in 's'"):
         read(ADD + OTHER + START % ("", ", calls=other"))
 
 

@@ -291,7 +291,7 @@ def test_a_run_prepares_within_its_limit_of_seconds() -> None:
 
 def test_regions_that_are_written_at_each_use_are_bounded() -> None:
     module = xb.parse_hlo(hostile.doubling("map", 45))
-    with pytest.raises(xb.XbuildError, match="each region written at every use"):
+    with pytest.raises(xb.XbuildError, match="each region were written at every use"):
         module.to_stablehlo()
 
 

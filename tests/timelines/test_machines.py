@@ -51,7 +51,7 @@ def test_a_machine_that_is_measured_can_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"flops": -1.0, "memory_bandwidth": 1e9}, "flops of f32 are -1.0"),
+        ({"flops": -1.0, "memory_bandwidth": 1e9}, "flops for f32 is -1.0"),
         ({"flops": {"f99": 1.0}, "memory_bandwidth": 1e9}, "'f99', which is not an element type"),
         ({"flops": {}, "memory_bandwidth": 1e9}, "flops is empty"),
         ({"flops": 1e9, "memory_bandwidth": 0}, "memory_bandwidth is 0"),

@@ -126,9 +126,9 @@ def test_attributes_of_another_value() -> None:
 
 def test_placements_of_another_type() -> None:
     placed = lambda given: lambda: tpu.replicate(doubled, [[1.0]], device_assignment=given)  # noqa: E731
-    refused("invalid_attribute", placed("x"), "of integers, got 'x'", error=TypeError)
-    refused("invalid_attribute", placed([[[0, 0, 0, 0.5]]]), "of integers, got", error=TypeError)
-    refused("invalid_attribute", placed([[[0, 0, 0, 0], [0]]]), "of integers, got", error=TypeError)
+    refused("invalid_attribute", placed("x"), "[replicas, cores, 4], got 'x'", error=TypeError)
+    refused("invalid_attribute", placed([[[0, 0, 0, 0.5]]]), "[replicas, cores, 4], got", error=TypeError)
+    refused("invalid_attribute", placed([[[0, 0, 0, 0], [0]]]), "[replicas, cores, 4], got", error=TypeError)
     refused("invalid_attribute", placed([[[-1, 0, 0, 0]]]), "has core [-1, 0, 0, 0]")
 
 

@@ -118,7 +118,7 @@ REFUSED = {
     "a surrogate": (index_with(["left_out"], "\ud800"), "without lone surrogates"),
     "a verdict of nothing": (index_with(["verdict"], {}), "index.verdict has no 'findings'"),
     "a stop of nothing": (index_with(["stop"], {"text": 5}), "index.stop has no 'cause'"),
-    "what is not known": (index_with(["more"], 5), "index has 'more', an unknown key"),
+    "what is not known": (index_with(["more"], 5), "index has the unknown key 'more'"),
     "an event of a finding": (
         index_with(["findings"], [{"kind": "x", "what": "x", "text": "x", "event": 10**9, "index": None, "values": {},
                                    "further": 0, "device": 0}]), "index.findings[0].event is 1000000000"),
@@ -127,7 +127,7 @@ REFUSED = {
     "fewer spots": (column_with(CHUNK, "spot", lambda a: a[:-1]), "device and spot have different numbers of events"),
     "an event": (column_with(CHUNK, "refs", _set((0, 0), 999)), "events of refs[0] is 999"),
     "a value": (column_with(CHUNK, "refs", _set((0, 1), 999)), "values of refs[0] is 999"),
-    "an order": (column_with(CHUNK, "refs", lambda a: a[::-1].copy()), "refs must name each event once, in order"),
+    "an order": (column_with(CHUNK, "refs", lambda a: a[::-1].copy()), "refs must list each event once, in order"),
     "objects": (column_with(CHUNK, "device", lambda a: a.astype(object)), "device"),
     "a wider type": (column_with(CHUNK, "device", lambda a: a.astype(np.int64)), "has type '<i8'; expected int32[*]"),
     "a shape too large": (_kinds(lambda kinds: [{**each, "d": [10**12]} if "d" in each else each for each in kinds]),

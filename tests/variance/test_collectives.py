@@ -162,7 +162,7 @@ def test_collectives_without_names(record: Any, wanted: Variance) -> None:
         (lambda x: m.psum_scatter(x[:3], "i", tiled=True), "varying", "divisibility", "extent 3"),
         (lambda x: m.all_to_all(x[:3], "i", 0, 0, tiled=True), "varying", "divisibility", "extent 3"),
         (lambda x: m.all_gather(x, "i", axis=3), "varying", "dimension_out_of_range", "axis=3"),
-        (lambda x: m.ppermute(x, "i", [(0, 1), (1, 1)]), "varying", "invalid_group", "target 1 is named twice"),
+        (lambda x: m.ppermute(x, "i", [(0, 1), (1, 1)]), "varying", "invalid_group", "target 1 appears twice"),
         (lambda x: m.ppermute(x, "i", [(0, 2)]), "varying", "invalid_group", "target 2"),
         (lambda x: m.pbroadcast(x, "i", 2), "varying", "index_out_of_range", "source=2"),
         (lambda x: m.pvary(x, "i"), "varying", "already_varying", "varying to varying"),

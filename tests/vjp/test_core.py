@@ -205,5 +205,5 @@ def test_custom_rules_that_give_something_else(rule: Any, fault: str) -> None:
 
 
 def test_custom_vjp_wants_a_target() -> None:
-    with pytest.raises(TypeError, match="expected the target of a custom call as a string"):
+    with pytest.raises(TypeError, match="expected a string as the custom-call target"):
         xb.custom_vjp(lambda ct: ct)  # type: ignore[arg-type]

@@ -58,8 +58,8 @@ def test_an_effect_beside_is_no_obstacle() -> None:
         ([S], lambda x: (x, x), 0, "not_differentiable", r"is \(f32\[\], f32\[\]\); expected a real scalar"),
         ([S, N], lambda x, n: x, 1, "not_differentiable", r"parameter 1 of .*, %parameter.2, is s32\[\].*argnums=1"),
         ([S, N], lambda x, n: x, (0, 1), "not_differentiable", r"is s32\[\].*omit it from argnums=\(0, 1\)"),
-        ([S], lambda x: x, 1, "index_out_of_range", r"names parameter 1, but .* has 1 parameters"),
-        ([S], lambda x: x, -2, "index_out_of_range", r"names parameter -2"),
+        ([S], lambda x: x, 1, "index_out_of_range", r"selects parameter 1, but .* has 1 parameters"),
+        ([S], lambda x: x, -2, "index_out_of_range", r"selects parameter -2"),
     ],
 )
 def test_gradients_of_and_by_what_has_none(shapes: Any, function: Any, argnums: Any, kind: str, words: str) -> None:

@@ -125,7 +125,7 @@ def extremum(operand: Value, sign: int, axis: Axis, keepdims: bool, name: str | 
         refuse("element_type_unsupported", f"operand is {shape}: complex numbers have no order")
     dims = axes_of(axis, shape)
     if 0 in (shape.dims[dim] for dim in dims):
-        refuse("non_positive", f"operand is {shape}: dimensions {list(dims)} hold 0 elements, expected at least 1")
+        refuse("non_positive", f"operand is {shape}: dimensions {list(dims)} have 0 elements; expected at least 1")
     if shape.dtype is pred:
         return reduce_axes(operand, sign > 0, ops.and_ if sign > 0 else ops.or_, axis, keepdims, name)
     to_apply = ops.minimum if sign > 0 else ops.maximum

@@ -34,7 +34,7 @@ def squeeze(operand: Value, axis: Axis = None, *, name: str | None = None) -> Va
         if shape.dims[dim] != 1:
             refuse(
                 "dimension_mismatch",
-                f"axis={axis}: dimension {dim} of operand {shape} has extent {shape.dims[dim]}, expected 1",
+                f"axis={axis}: dimension {dim} of operand {shape} has extent {shape.dims[dim]}; expected 1",
             )
     sizes = [size for dim, size in enumerate(shape.dims) if dim not in dropped]
     return ops.reshape(operand, new_sizes=sizes, name=name)

@@ -508,7 +508,8 @@ def _check_replicated(module: Module, replicated: ReplicatedParameters) -> None:
         if number not in range(len(parameters)):
             count = f"{len(parameters)} parameter{'s' * (len(parameters) != 1)}"
             refuse(
-                "invalid_attribute", f"replication: replicated= names parameter {number}, but {module.name} has {count}"
+                "invalid_attribute",
+                f"replication: replicated= has an entry for parameter {number}, but {module.name} has {count}",
             )
         leaves = len(flatten(parameters[number].shape))
         if not isinstance(flags, bool) and len(flags) != leaves:

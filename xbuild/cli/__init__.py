@@ -23,7 +23,7 @@ _COMMANDS = {
     "hang": ("hang", "Find the ranks that caused a hang, from the dumps of the stuck job."),
     "learn": ("learn", "List the lessons, or take one."),
     "lint": ("lint", "Report valid code that is costly or surprising, with a fix."),
-    "lsp": ("lsp", "Run a language server for .hlo and .mlir files, which an editor uses over stdin and stdout."),
+    "lsp": ("lsp", "Run a language server for .hlo and .mlir files that communicates over stdin and stdout."),
     "ops": ("reference", "List the ops by family, each with a description."),
     "play": ("play", "Play the scheduler: move the devices of a small program, and try to make it hang."),
     "prove": (

@@ -89,11 +89,11 @@ def check(
     may reorder the program. The words "the recorded order runs to its end" and "the given schedule runs to its end"
     apply only to that order; another order may deadlock. See `xbuild explain verdict`.
 
-    For a dump folder with several modules, the command prints one line for each module, as of its last stage (with
-    --all, one line for every stage). To print the report of one module, use FOLDER#NAME. The command treats modules
-    with the same name in the folders process_0 and process_1, or in several dump folders, as the programs of the
-    processes of one job. For such modules, it also reports whether the processes compiled the same programs, and
-    whether the job would hang.
+    For a dump folder with several modules, the command prints one line for the last stage of each module (with
+    --all, one line for every stage). To print the full report on one module, use FOLDER#NAME. If modules in the folders
+    process_0 and process_1, or in several dump folders, have the same name, the command treats them as programs that
+    different processes of one job run. For such modules, it also reports whether the processes compiled the same
+    programs, and whether the job would hang.
 
     With --page, the command runs the program in its recorded order until the run ends or is stuck. With --repair, the
     command writes the program with a schedule that runs to completion: the order that the report suggests or, if the
@@ -221,7 +221,7 @@ def _write_repaired(verdict: xbuild.Verdict, path: str) -> None:
     try:
         program = xbuild.repaired(verdict)
     except ValueError:
-        say(f"notice: {path} is not written: {_no_repair_reason(verdict)}", err=True)
+        say(f"notice: {path} was not written: {_no_repair_reason(verdict)}", err=True)
         return
     if isinstance(program, xbuild.Module):
         write(program.to_hlo(), path)

@@ -68,9 +68,7 @@ def _load_module(target: str) -> Module:
     program = module_of(load(target))
     if isinstance(program, ModuleGroup):
         example = f", such as {Path(target) / 'device0.hlo'}" if Path(target).is_dir() else ""
-        raise click.UsageError(
-            f"{target!r} has one program for each device; name the program of a single device{example}"
-        )
+        raise click.UsageError(f"{target!r} has one program for each device; choose the program of one device{example}")
     return program
 
 

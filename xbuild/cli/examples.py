@@ -22,8 +22,8 @@ from .outputs import say, say_written
 def examples(into: Path | None) -> None:
     """List the examples, each with a description, or copy them.
 
-    To run a copied example, use `python -m examples.NAME` in DIR. The functions of an example are targets for other
-    commands, as in `xbuild check examples/ring.py:program`.
+    To run a copied example, use `python -m examples.NAME` in DIR. The functions in an example can be targets for
+    other commands, as in `xbuild check examples/ring.py:program`.
     """
     if into is not None:
         try:

@@ -258,7 +258,7 @@ RUN_SECONDS = 3600.0
 STARTING = 15
 """Seconds in which JAX may start, which do not count as seconds of a run."""
 
-_MAX_SECONDS = "Limit the command to this many seconds; at the limit, the command ends with exit status 3."
+_MAX_SECONDS = "Limit the command to this many seconds; if it reaches the limit, its exit status is 3."
 _MAX_BYTES = "Limit the command's memory to this many bytes.  [default: half of the machine's memory]"
 
 
@@ -295,7 +295,7 @@ def _shape_option() -> click.Option:
         context.meta["xbuild.shapes"] = {match[1]: int(match[2]) for match in matches if match}
 
     sentence = (
-        "Set the size of an unknown dimension of StableHLO text, by name (b=4) or by argument and dimension (arg0.1=4)."
+        "Set the size of an unknown dimension in StableHLO text, by name (b=4) or by argument and dimension (arg0.1=4)."
     )
     return click.Option(
         ["--shape"], multiple=True, metavar="NAME=SIZE", expose_value=False, callback=store, help=sentence

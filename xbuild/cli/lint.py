@@ -61,15 +61,15 @@ def _share(_: click.Context, parameter: click.Parameter, value: float) -> float:
 @click.option(
     "--source-root",
     type=click.Path(exists=True, file_okay=False),
-    help="Also read comments in source files from this folder that the HLO text names.  [default: none]",
+    help="Also read comments in the source files in this folder that the HLO text mentions.  [default: none]",
 )
 @takes_all
 def lint(target: tuple[str, ...], machine: str, rules: tuple[str, ...], least: float, source_root: str | None) -> None:
     """Report valid code that is costly or surprising, with a fix.
 
-    Each issue shows your source line, an explanation, the cost in bytes and in time on a machine, and a fix. A program
-    that is annotated with shardings is partitioned first. `xbuild explain RULE` explains a rule, and docs/lint.md has
-    an example of each rule.
+    Each issue shows your source line, an explanation, the cost in bytes and in time on a machine, and a fix. If a
+    program has sharding annotations, the command partitions it first. `xbuild explain RULE` explains a rule, and
+    docs/lint.md has an example of each rule.
 
     To allow an issue, put the comment `# xbuild: allow RULE` on its line. A comment that does not apply to any issue is
     reported. The command reads comments in the files of a target FILE.py:NAME, and in the files below --source-root.

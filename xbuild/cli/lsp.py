@@ -20,7 +20,7 @@ _MISSING = "the language server needs pygls, which is not installed: pip install
     help="Stop checking a file after this many seconds; with 0, read files without checking them.",
 )
 def lsp(seconds: float) -> None:
-    """Run a language server for .hlo and .mlir files, which an editor uses over stdin and stdout.
+    """Run a language server for .hlo and .mlir files that communicates over stdin and stdout.
 
     An editor starts this command; docs/editors.md shows how to set up Neovim, VS Code, Emacs and Helix. While you type,
     the server shows errors in the text, findings from `xbuild check` and issues from `xbuild lint`. It also supports

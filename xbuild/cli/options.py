@@ -127,8 +127,8 @@ class PartitionedTarget:
 
         if is_per_device_in_part(self.module):
             say(
-                f"notice: parts of {self.module.name} are already written for each device, so a run on one device "
-                "cannot check the result",
+                f"notice: parts of {self.module.name} are already partitioned, so a run on one device cannot check the "
+                "result",
                 err=True,
             )
             return []
@@ -253,7 +253,7 @@ def shows_all() -> bool:
 
 def takes_source_root(command: Command) -> Command:
     """A decorator that adds the option --source-root to a command that writes a page."""
-    sentence = "On the page, show source files from this folder that the HLO text or trace names.  [default: none]"
+    sentence = "On the page, show the source files in this folder that the program mentions.  [default: none]"
     return click.option("--source-root", type=click.Path(exists=True, file_okay=False), help=sentence)(command)
 
 

@@ -69,4 +69,4 @@ def _list_levels() -> None:
     width = max(len(level.name) for level in levels)
     for level in levels:
         say(f"{level.number:>2}  {level.name:<{width}}  {level.title.partition('. ')[2]}")
-    say("\nxbuild play 3 writes the page of level 3; xbuild play TARGET writes one for any small multi-device program")
+    say("\nxbuild play 3 writes the page for level 3; xbuild play TARGET writes one for any small multi-device program")

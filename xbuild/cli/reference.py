@@ -84,7 +84,7 @@ def _rules(opcode: str) -> tuple[tuple[str, bool], ...]:
 def explain(target: str, name: str | None, as_json: bool) -> None:
     """Explain a word, or an instruction in a program.
 
-    WORD is an op (by its name in xb, in HLO text or in XlaBuilder), a function or type of xb, a kind of error such as
+    WORD is an op (by its name in xb, in HLO text or in XlaBuilder), a function or type in xb, a kind of error such as
     [dimension_mismatch], an attribute, or a word from reports and documents, such as replica_groups, token or psum.
 
     With --of NAME, explain the instruction NAME of the program TARGET. The explanation states what the instruction

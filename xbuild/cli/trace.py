@@ -345,8 +345,8 @@ def trace(
     print the first value that differs between device A of DIR and device B of OTHER. To compare only one instruction,
     add --of.
 
-    With --differ, compare all devices of one run, and name the device that differs from most others. Use --apart to
-    name inputs that should differ. The exit status of a comparison is 1 if a value differs.
+    With --differ, compare all devices of one run, and report the device that differs from most others. To list inputs
+    that should differ, use --apart. The exit status of a comparison is 1 if a value differs.
     """
     if len(folders) > 2:
         raise click.UsageError("expected one trace to query, or two to compare")

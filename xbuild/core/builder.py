@@ -270,7 +270,7 @@ class Builder(Uncopied):
 
     def _admit(self, schema: Schema, operands: tuple[Value, ...], segments: tuple[int, ...] | None) -> None:
         if self.computation is not None:
-            raise BuildError("builder_finished", f"builder {self.name!r} is already built; no op can be added")
+            raise BuildError("builder_finished", f"builder {self.name!r} is already built and accepts no more ops")
         for operand in operands:
             if type(operand) is not Value or operand.builder is not self:
                 raise rejection(schema, operands, operand, self)

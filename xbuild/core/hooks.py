@@ -28,7 +28,7 @@ class Hook(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.function is None:
-            raise RuntimeError(f"the hook that {self.purpose} has no function")
+            raise RuntimeError(f"no function was supplied to the hook that {self.purpose}")
         return self.function(*args, **kwargs)
 
 

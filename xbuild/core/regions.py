@@ -79,13 +79,13 @@ def _as_value(builder: Builder, function: Callable[..., Any], result: Any) -> Va
     if result is None:
         raise BuildError(
             "not_a_computation",
-            f"function {_name(function)} returned None, expected a value or a tuple of values",
+            f"function {_name(function)} returned None; expected a value or a tuple of values",
             "a `return` is missing: end the function with `return` and its result",
         )
     if not isinstance(result, Value):
         raise BuildError(
             "not_a_computation",
-            f"function {_name(function)} returned {result!r}, expected a value or a tuple of values",
+            f"function {_name(function)} returned {result!r}; expected a value or a tuple of values",
             "xb.constant(builder, literal=...) turns a number into a value",
         )
     return result

@@ -149,9 +149,9 @@ def eigh(
 
 def check_sweeps(max_iter: Any, epsilon: Any) -> None:
     if not isinstance(max_iter, int) or max_iter < 0:
-        refuse("invalid_attribute", f"max_iter={max_iter!r}: expected a number of sweeps, at least 0")
+        refuse("invalid_attribute", f"max_iter={max_iter!r}: the number of sweeps must be an int that is 0 or more")
     if epsilon is not None and not (isinstance(epsilon, int | float) and epsilon >= 0):
-        refuse("invalid_attribute", f"epsilon={epsilon!r}: expected a number of at least 0, or None")
+        refuse("invalid_attribute", f"epsilon={epsilon!r}: expected a number that is 0 or more, or None")
 
 
 def _eigh(a: Value, *, lower: bool, max_iter: int, limit: float | None, sort_eigenvalues: bool) -> tuple[Value, Value]:

@@ -59,7 +59,7 @@ def square(role: str, operand: Value) -> None:
     if shape.dims[-1] != shape.dims[-2]:
         refuse(
             "dimension_mismatch",
-            f"{role} is {shape}; expected a square matrix, but its last dimensions are {shape.dims[-2]} and "
+            f"{role} is {shape}; expected a square matrix, but its last two dimensions are {shape.dims[-2]} and "
             f"{shape.dims[-1]}",
         )
 

@@ -113,8 +113,8 @@ def conditional(
         is_switch = isinstance(arguments[0], list | tuple)
         refuse(
             "invalid_attribute",
-            "expected each operand before its function, got the argument order of "
-            f"jax.lax.{'switch' if is_switch else 'cond'}; each branch has its own operand",
+            "expected each operand before its function, got the arguments in the order that "
+            f"jax.lax.{'switch' if is_switch else 'cond'} uses; each branch has its own operand",
             "xb.conditional(index, [x, x], [f, g])" if is_switch else "xb.conditional(pred, x, on_true, x, on_false)",
             "to pass several operands to a branch, pass the tuple (x, y), which its function takes as one parameter",
         )

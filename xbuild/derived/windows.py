@@ -217,8 +217,8 @@ def _select_dims(name: str, shape: Shape, numbers: ConvolutionDimensionNumbers, 
     if len(chosen) + 2 != shape.rank or max(chosen, default=0) >= shape.rank:
         refuse(
             "rank_mismatch",
-            f"the spatial dimensions {list(chosen)} of {name} in dimension_numbers {numbers} do not fit {name} {shape} "
-            f"of rank {shape.rank}",
+            f"dimension_numbers {numbers} has the spatial dimensions {list(chosen)} for {name}, which are not valid "
+            f"for {name} {shape} of rank {shape.rank}",
         )
     return tuple(shape.dims[dim] for dim in chosen)
 

@@ -41,7 +41,7 @@ def custom_vjp(target: str) -> Callable[[Rule], Rule]:
     Source: JAX, jax.custom_vjp.
     """
     if not isinstance(target, str):
-        raise TypeError(f"custom_vjp: expected the target of a custom call as a string, got {target!r}")
+        raise TypeError(f"custom_vjp: expected a string as the custom-call target, got {target!r}")
 
     def register(rule: Rule) -> Rule:
         _RULES[target] = rule

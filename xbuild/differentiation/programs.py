@@ -67,7 +67,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     if not hasattr(checkpoint, "__contains__") and not isinstance(checkpoint, bool):
         refuse("invalid_attribute", f"checkpoint={checkpoint!r}: pass True, False, or the names of loops and calls")
     if trips is not None and (not isinstance(trips, int) or isinstance(trips, bool) or trips < 0):
-        refuse("invalid_attribute", f"max_trips={trips!r}: expected a number of trips of at least 0")
+        refuse("invalid_attribute", f"max_trips={trips!r}: the number of trips must be an int that is 0 or more")
 
 
 def check_names(options: Mapping[str, Any], entries: Iterable[Computation]) -> None:
@@ -88,7 +88,7 @@ def check_names(options: Mapping[str, Any], entries: Iterable[Computation]) -> N
             )
             refuse(
                 "invalid_attribute",
-                f"checkpoint names {name!r}, which is not a loop, call or conditional; {candidates}",
+                f"checkpoint contains {name!r}, which is not a loop, call or conditional; {candidates}",
             )
 
 
@@ -287,8 +287,8 @@ class GradRequest:
             if not -count <= number < count:
                 raise ShapeError(
                     "index_out_of_range",
-                    f"grad: argnums={argnums} names parameter {number}, but {computation.name} has {count} parameters "
-                    "[index_out_of_range]",
+                    f"grad: argnums={argnums} selects parameter {number}, but {computation.name} has {count} "
+                    "parameters [index_out_of_range]",
                 )
             _check_parameter(computation, number % count, argnums)
         return [number % count for number in numbers]

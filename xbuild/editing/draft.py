@@ -421,7 +421,7 @@ def place_loose(draft: ComputationDraft) -> None:
     if numbers != list(range(len(numbers))):
         raise refusal(
             "missing_parameter",
-            f"{draft.computation.name} has parameter numbers {numbers}, expected 0..{len(numbers) - 1}",
+            f"{draft.computation.name} has parameter numbers {numbers}; expected 0..{len(numbers) - 1}",
         )
     for key in sorted(draft.loose, key=draft.order.label):
         for needed in (*draft.operands(key), *draft.control(key)):

@@ -113,7 +113,7 @@ def _zip(raw: IO[bytes], path: str) -> zipfile.ZipFile:
 def _members(file: zipfile.ZipFile, path: str) -> Iterator[tuple[str, Member]]:
     infos = file.infolist()
     if len(infos) > _MOST_MEMBERS:
-        raise ArchiveError(f"{path!r} has {len(infos):,} arrays; the limit is {_MOST_MEMBERS:,}")
+        raise ArchiveError(f"{path!r} contains {len(infos):,} arrays; the limit is {_MOST_MEMBERS:,}")
     seen: set[str] = set()
     for info in infos:
         name = info.filename.removesuffix(".npy")
@@ -160,7 +160,7 @@ def _header(stream: IO[bytes]) -> tuple[Dims, np.dtype[Any]]:
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     if version not in ((1, 0), (2, 0)):
-        raise ArchiveError(f"has version {version} of NumPy's format; expected 1.0 or 2.0")
+        raise ArchiveError(f"is in version {version} of NumPy's format; expected version 1.0 or 2.0")
     dims, _, dtype = read(stream)
     if len(dims) > 64 or not all(type(size) is int and size >= 0 for size in dims):
         raise ArchiveError("states a rank or extents that no array can have")
@@ -292,7 +292,7 @@ def _written_to(target: Path) -> int:
     except OSError as error:
         if error.errno != errno.ENXIO:
             raise
-        raise OSError(error.errno, "no process reads this pipe", str(target)) from None
+        raise OSError(error.errno, "no process is reading from this pipe", str(target)) from None
     if hasattr(os, "set_blocking"):
         os.set_blocking(handle, True)
     return handle
@@ -453,7 +453,7 @@ def _named(found: Mapping[str, Member], parameters: Sequence[Sequence[AnyShape]]
         match = _NAME.fullmatch(name)
         if match is None:
             raise ArchiveError(
-                f"{path!r}: {name[:60]!r} does not name an argument; expected d<device>_arg<i> or arg<i>"
+                f"{path!r}: {name[:60]!r} is not the name of an argument; expected d<device>_arg<i> or arg<i>"
             )
         key, number = name.partition(":")[0], int(match["number"])
         device = None if match["device"] is None else int(match["device"])
@@ -590,7 +590,7 @@ def _item_of(key: str) -> tuple[int | None, int, LeafPath, PrimitiveType | None]
     """The device of a name (None for all devices), the item number, the tuple index and the element type."""
     match = _ITEM.fullmatch(key)
     if match is None or (match["type"] and match["type"] not in PRIMITIVES):
-        raise ArchiveError(f"{key[:60]!r} does not name an infeed item; expected d<device>_infeed<i> or infeed<i>")
+        raise ArchiveError(f"{key[:60]!r} is not the name of an infeed item; expected d<device>_infeed<i> or infeed<i>")
     place = tuple(map(int, match["path"].split("_")[1:]))
     if len(place) > _DEEPEST:
         raise ArchiveError(f"{key[:60]!r} is nested in {len(place)} tuples; at most {_DEEPEST} are allowed")

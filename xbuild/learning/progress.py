@@ -158,7 +158,7 @@ def _section(content: Any, name: str, expected: str, is_valid: Callable[[Any], b
         raise InvalidProgress(f"the file has no object named {name!r}")
     for key, value in section.items():
         if not is_valid(value):
-            raise InvalidProgress(f"{key[:60]!r} in its {name} is not a {expected}")
+            raise InvalidProgress(f"{key[:60]!r} in {name!r} is not a {expected}")
     return section
 
 

@@ -100,7 +100,7 @@ def renamed(document: Document, offset: int) -> Mention:
     """The name at an offset that a rename would change. Raises RenameError if no name is there."""
     found = document.index.at(offset)
     if found is None or found.kind not in ("instruction", "computation"):
-        raise RenameError("only names of instructions and computations can be changed")
+        raise RenameError("only instructions and computations can be renamed")
     if found.definition is None:
         raise RenameError(f"{found.name!r} is not defined in this file")
     if found.end == found.begin:

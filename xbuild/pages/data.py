@@ -368,7 +368,7 @@ def tiled(trace: Trace, found: Partitioned | None) -> Tiled:
     if not isinstance(trace.program, Module) or _names(trace.program) != _names(found.module):
         refuse(
             "invalid_operand",
-            f"the trace is not a run of {found.module.name} as it was partitioned here",
+            f"the trace does not record a run of {found.module.name} with this partitioning",
         )
     origins = None if found.propagated is None else Origins(found.propagated)
     used = {spot.instruction.name for spot in trace.spots}

@@ -139,9 +139,7 @@ def by_instruction(program: Computation | Module | ModuleGroup, data: Mapping[An
         if instruction not in everything:
             raise ViewError(f"data for {instruction.name!r}: the program has no such instruction")
         if instruction in marks:
-            raise ViewError(
-                f"data for {instruction.name!r} are given twice; give each instruction one number or one text"
-            )
+            raise ViewError(f"data contains {instruction.name!r} twice; give each instruction one number or one string")
         marks[instruction] = BoxData((_checked(instruction.name, value),))
     return marks
 
@@ -163,7 +161,7 @@ def _named(name: Any, known: Mapping[str, Mapping[Instruction, str]]) -> Instruc
     if found:
         ways = ", ".join(repr(path) for path in [*found.values()][:3])
         raise ViewError(
-            f"{name!r} is the name of {len(found)} instructions; name one of them with its computation, as in {ways}"
+            f"{name!r} is the name of {len(found)} instructions; identify one of them by its computation, as in {ways}"
         )
     close = difflib.get_close_matches(str(name), [each for each in known if "/" in str(name) or "/" not in each], 3)
     hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""

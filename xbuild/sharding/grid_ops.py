@@ -440,7 +440,7 @@ def _choose_reducer(reduction: str, dtype: PrimitiveType) -> Callable[..., Value
             refuse("element_type_unsupported", f"reduction='average' is not defined for {dtype}; use 'sum'")
         return ops.add
     if reduction not in _REDUCTIONS:
-        refuse("bad_reduction", f"reduction={reduction!r}, expected one of {', '.join(_REDUCTIONS)}, average")
+        refuse("bad_reduction", f"reduction={reduction!r}; expected one of {', '.join(_REDUCTIONS)} or average")
     if reduction in _BITWISE and dtype.kind in ("float", "complex"):
         refuse("element_type_unsupported", f"reduction={reduction} is not defined for {dtype}")
     return _REDUCTIONS[reduction]
@@ -753,7 +753,7 @@ def recv(
     if place is None:
         refuse(
             "device_index_size",
-            f"recv names no source, which is allowed only in a group of 2 devices; this group has {mesh.size(axes)}",
+            f"recv has no source, which is allowed only in a group of 2 devices; this group has {mesh.size(axes)}",
         )
     pairs = tuple((group[place], group[sent.destination]) for group in mesh.groups(axes))
     return _record_transfer(sent.value, mesh, pairs)

@@ -329,7 +329,11 @@ def read_axis(scanner: Scanner, mesh: Mesh) -> Axis:
         scanner.fail("syntax", f"{mesh} has no axis {name!r}; its axes are {', '.join(mesh.axes)}", place=place)
     axis = axis_on(mesh, part)
     if axis.pre_size < 1 or axis.size < 1 or mesh.size(name) % axis.end:
-        scanner.fail("syntax", f"axis {name!r} of size {mesh.size(name)} has no {axis.end} equal parts", place=place)
+        scanner.fail(
+            "syntax",
+            f"axis {name!r} of size {mesh.size(name)} cannot be split into {axis.end} equal parts",
+            place=place,
+        )
     return axis
 
 
@@ -340,7 +344,7 @@ def check_once(sharding: Sharding, scanner: Scanner) -> Sharding:
         twice = next((each for each in used if each.overlaps(axis)), None)
         if twice is not None:
             scanner.fail(
-                "grid_axis_duplicated", f"axis {axis.name!r} is named twice; use each part of an axis only once"
+                "grid_axis_duplicated", f"axis {axis.name!r} appears twice; use each part of an axis only once"
             )
         used.append(axis)
     for number, axis in enumerate(split := (*sharding.cut_axes, *sharding.unreduced)):
@@ -349,7 +353,7 @@ def check_once(sharding: Sharding, scanner: Scanner) -> Sharding:
             parts = " and ".join(f"({each.pre_size}){each.size}" for each in (other, axis))
             scanner.fail(
                 "grid_axis_duplicated",
-                f"axis {axis.name!r} cannot be split into parts so that both {parts} are among them",
+                f"axis {axis.name!r} cannot be split into parts that include both {parts}",
             )
     return sharding
 
@@ -459,7 +463,7 @@ def express_by_axes(stated: Stated, mesh: Mesh | None) -> Sharding | Placement:
         found = stated.on(mesh or common_mesh([stated]))
         if found is None:
             tiles = [*stated.dims, *stated.subgroups]
-            refuse("invalid_attribute", f"no axes of {mesh} express a sharding with tiles {tiles}")
+            refuse("invalid_attribute", f"axes of {mesh} cannot express a sharding with tiles {tiles}")
         return found
     if not isinstance(stated, Placement) or mesh is None or stated.kind in ("maximal", "unknown"):
         return stated

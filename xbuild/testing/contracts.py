@@ -52,7 +52,7 @@ def program_of(target: Any, arguments: Sequence[Any], named: Mapping[str, Any]) 
     if not callable(target):
         kind = type(target).__name__
         raise TypeError(
-            f"expected a function of JAX with its arguments, or a program without arguments, got {kind}"
+            f"expected a JAX function with its arguments, or a program without arguments, got {kind}"
             + (f" and {len(arguments) + len(named)} arguments" if arguments or named else "")
         )
     from ..files.jax_functions import compiled_by_jax

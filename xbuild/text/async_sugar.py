@@ -162,7 +162,7 @@ def check_repeated(body: Body, parsed: ParsedInstruction, place: int) -> None:
         if first is not again and first != again:
             texts = [getattr(each, "name", each) for each in (again, first)]
             body.reader.fail(
-                "invalid_attribute", f"{key}={texts[0]} differs from {key}={texts[1]} of {start.name!r}", place=place
+                "invalid_attribute", f"{key}={texts[0]} differs from {key}={texts[1]} in {start.name!r}", place=place
             )
 
 

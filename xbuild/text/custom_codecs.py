@@ -118,7 +118,7 @@ def _read_callees(parsed: ParsedInstruction) -> Found:
     one = parsed.written.get("to_apply")
     listed = parsed.written.get("called_computations", ())
     if one is not None and listed:
-        refuse("invalid_attribute", "to_apply and called_computations both name computations; keep one of them")
+        refuse("invalid_attribute", "to_apply and called_computations both specify computations; keep only one of them")
     return {"called_computations": (one,) if one is not None else listed}
 
 
@@ -397,7 +397,7 @@ def _read_compare_type(parsed: ParsedInstruction) -> Found:
     """The written order, if it is one for the type of the operands; XLA ignores it otherwise."""
     operand, word, order = parsed.operand(), parsed.written.get("type"), parsed.written.get("order")
     if word and order:
-        refuse("invalid_attribute", f"type={word} and order={order} both state the order; keep one of them")
+        refuse("invalid_attribute", f"type={word} and order={order} both specify the order; keep only one of them")
     if order == "TOTAL":
         word = "TOTALORDER"
     orders = ORDERS.get(operand.dtype.kind, ()) if operand else ()

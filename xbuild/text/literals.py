@@ -286,7 +286,11 @@ class _Literal:
                     self._refuse_count(counts, dims, place, "more")
             if word == "{":
                 if len(counts) == rank:
-                    self.fail("shape_mismatch", f"{self.shape} has rank {rank}, but braces are nested deeper", at=place)
+                    self.fail(
+                        "shape_mismatch",
+                        f"{self.shape} has rank {rank}, but the braces are nested deeper than that",
+                        at=place,
+                    )
                 counts.append(0)
                 continue
             if len(counts) < rank:

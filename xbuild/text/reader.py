@@ -456,7 +456,7 @@ class Body:
         if is_root and self.root is not None:
             reader.fail(
                 "syntax",
-                f"a computation has only one ROOT, but {self.root.name!r} is already the ROOT of {self.name!r}",
+                f"a computation can have only one ROOT, but {self.root.name!r} is already the ROOT of {self.name!r}",
                 place=place,
             )
         if is_root:

@@ -203,13 +203,13 @@ def _check(scanner: Scanner, found: StatedSharding, place: int) -> None:
     tiled = math.prod(found.devices.dims) if isinstance(found.devices, DeviceIota) else len(found.devices)
     devices = 1 if found.device is not None else tiled or None
     if found.kind == "maximal" and devices != 1:
-        scanner.fail("syntax", f"a maximal sharding must name one device, got {devices or 'none'}", place=place)
+        scanner.fail("syntax", f"a maximal sharding must specify one device, got {devices or 'none'}", place=place)
     if not found.kind and found.tiles is None:
         scanner.fail(
-            "syntax", "a sharding must state devices=[...], replicated, maximal, manual or unknown", place=place
+            "syntax", "a sharding must specify devices=[...], replicated, maximal, manual or unknown", place=place
         )
     if found.kind and found.kind != "maximal" and found.device is not None and found.tiles is None:
-        scanner.fail("syntax", f"a {found.kind} sharding cannot name a device", place=place)
+        scanner.fail("syntax", f"a {found.kind} sharding cannot specify a device", place=place)
     if found.tiles is not None and not found.kind and is_listed and devices == 1:
         scanner.fail(
             "syntax", "write a sharding for one device as {maximal device=0} or {devices=[1]<=[1]}", place=place

@@ -84,7 +84,7 @@ def make_style(named: str | Style = "short", **changes: bool | None) -> Style:
     Style(percent=False, layouts=True, metadata=False, entry_layout=False, types=False)
     """
     if isinstance(named, str) and named not in STYLES:
-        raise ValueError(f"unknown style of HLO text {named!r}; expected one of {', '.join(STYLES)}")
+        raise ValueError(f"unknown HLO text style {named!r}; expected one of {', '.join(STYLES)}")
     chosen = STYLES[named] if isinstance(named, str) else named
     return evolve(chosen, **{key: value for key, value in changes.items() if value is not None})
 
@@ -497,7 +497,7 @@ def word_for(annotation: Any) -> Word | None:
     parts = (annotation, *typing.get_args(annotation))
     if any(typing.get_origin(part) is typing.Literal for part in parts):
         return CHOICE
-    raise TypeError(f"attributes of type {annotation} have no spelling in HLO text")
+    raise TypeError(f"attributes of type {annotation} cannot be written in HLO text")
 
 
 # ----------------------------------------------------------------------------

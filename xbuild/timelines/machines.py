@@ -80,10 +80,10 @@ def _convert_flops(given: float | Mapping[str, float]) -> Mapping[str, float]:
     found = dict(given) if isinstance(given, Mapping) else {"f32": given}
     for name, peak in found.items():
         if name not in PRIMITIVES:
-            refuse("invalid_attribute", f"Machine: flops names {name!r}, which is not an element type",
+            refuse("invalid_attribute", f"Machine: flops contains {name!r}, which is not an element type",
                    "flops={'bf16': 1e14}")  # fmt: skip
         if isinstance(peak, bool) or not isinstance(peak, int | float) or not peak > 0:
-            refuse("invalid_attribute", f"Machine: flops of {name} are {peak!r}; expected a number above 0",
+            refuse("invalid_attribute", f"Machine: flops for {name} is {peak!r}; expected a number above 0",
                    "flops={'bf16': 1e14}")  # fmt: skip
     if not found:
         refuse(

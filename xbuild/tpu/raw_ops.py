@@ -103,7 +103,7 @@ def check_ids(ids: Sequence[int], num_replicas: int | None, shown: str, what: st
     outside = [i for i in ids if i < 0 or (num_replicas is not None and i >= num_replicas)]
     if outside:
         many = "0 and higher" if num_replicas is None else f"0..{num_replicas - 1}"
-        refuse("replica_out_of_range", f"{what} {shown} names replica {outside[0]}, but the replicas are {many}")
+        refuse("replica_out_of_range", f"{what} {shown} contains replica {outside[0]}, but the replicas are {many}")
     missing = sorted(set(range(num_replicas or 0)) - set(ids))
     if missing:
         refuse(
@@ -144,8 +144,8 @@ def _check_once(ids: Iterable[int], role: str, matrix: np.ndarray[Any, Any], num
     if twice:
         refuse(
             f"duplicate_{role}",
-            f"source_target_pairs {matrix.tolist()} name replica {twice[0]} as {role} "
-            f"{_how_often(counts[twice[0]])}; name each replica as {role} at most once",
+            f"source_target_pairs {matrix.tolist()} contains replica {twice[0]} as {role} "
+            f"{_how_often(counts[twice[0]])}; list each replica as {role} at most once",
             *(["xb.all_gather sends one value to several replicas"] if role == "source" else []),
         )
     outside = [i for i in counts if i < 0 or (num_replicas is not None and i >= num_replicas)]
@@ -153,7 +153,8 @@ def _check_once(ids: Iterable[int], role: str, matrix: np.ndarray[Any, Any], num
         many = "0 and higher" if num_replicas is None else f"0..{num_replicas - 1}"
         refuse(
             "replica_out_of_range",
-            f"source_target_pairs {matrix.tolist()} name replica {outside[0]} as {role}, but the replicas are {many}",
+            f"source_target_pairs {matrix.tolist()} contains replica {outside[0]} as {role}, but the replicas are "
+            f"{many}",
         )
 
 

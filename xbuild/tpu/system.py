@@ -76,7 +76,7 @@ def read_cores(given: Any) -> np.ndarray[Any, Any]:
     if cores.size and cores.dtype.kind not in "iu":
         refuse(
             "invalid_attribute",
-            f"device_assignment: expected an array [replicas, cores, 4] of integers, got {given!r}",
+            f"device_assignment: expected an integer array of shape [replicas, cores, 4], got {given!r}",
             "xb.tpu.device_assignment(topology, num_replicas=...) returns one",
             error=TpuTypeError,
         )
@@ -311,7 +311,9 @@ def shutdown_system(job: str | None = None) -> Operation:
 def _check_outside(what: str) -> None:
     if current() is not None:
         refuse(
-            "nested_replicate", f"{what} is called inside a computation being traced", "call it outside the computation"
+            "nested_replicate",
+            f"{what} was called inside a computation being traced",
+            "call it outside the computation",
         )
 
 
@@ -346,7 +348,7 @@ def assign_devices(num_replicas: int, given: Any) -> DeviceAssignment | None:
     if assignment.num_replicas != num_replicas:
         refuse(
             "shape_mismatch",
-            f"device_assignment places {assignment.num_replicas} replicas, but inputs are given for {num_replicas}",
+            f"device_assignment places {assignment.num_replicas} replicas, but inputs were passed for {num_replicas}",
             f"xb.tpu.device_assignment(topology, num_replicas={num_replicas})",
         )
     return assignment

@@ -121,7 +121,7 @@ class Variable(Operators, Protocols):
         """
         array = as_array(value, f"the value of {self.name}").astype(self.shape.dtype.dtype)
         if array.shape != self.shape.dims:
-            refuse("shape_mismatch", f"{self.name} is {self.shape}, got an array of shape {list(array.shape)}")
+            refuse("shape_mismatch", f"{self.name} is {self.shape}, but got an array of shape {list(array.shape)}")
         self.values = [array.copy()]
 
     def on(self, replicas: int) -> Sequence[np.ndarray[Any, Any]]:

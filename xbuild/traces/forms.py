@@ -135,7 +135,7 @@ def record(forms: Mapping[str, Form], others: Form | None = None) -> Form:
             text(key, f"a key of {where}")
             form = forms.get(key, others)
             if form is None:
-                raise FormError(f"{where} has {ascii(key)[:60]}, an unknown key")
+                raise FormError(f"{where} has the unknown key {ascii(key)[:60]}")
             form(each, f"{where}.{ascii(key)[1:-1][:60]}")
 
     return check

@@ -88,7 +88,7 @@ def program_of(modules: Sequence[Module], group: Mapping[str, int] | None, event
         program: Module | ModuleGroup = modules[0]
     else:
         if [*group] != [str(device) for device in range(len(group))] or not group:
-            raise FormError("index.group must name the devices 0, 1, 2 and so on")
+            raise FormError("index.group must list the devices 0, 1, 2 and so on")
         for device, which in group.items():
             number(0, len(modules) - 1)(which, f"index.group[{device}]")
         program = ModuleGroup({int(device): modules[which] for device, which in group.items()})
@@ -197,7 +197,7 @@ def check_events(device: Array, spot: Array, spots: Sequence[Spot], program: Mod
     wrong = np.flatnonzero(of_spot[spot] != of_device[device])
     if wrong.size:
         at = int(wrong[0])
-        raise FormError(f"event {at} on device {device[at]} is at an instruction of a different program")
+        raise FormError(f"event {at} on device {device[at]} refers to an instruction in a different program")
 
 
 def check_refs(refs: Array, begin: int, end: int, values: int, where: str) -> None:
@@ -205,7 +205,7 @@ def check_refs(refs: Array, begin: int, end: int, values: int, where: str) -> No
     within(refs[:, 0], begin, end, f"{where}: events of refs")
     within(refs[:, 1], 0, values, f"{where}: values of refs")
     if (np.diff(refs[:, 0]) <= 0).any():
-        raise FormError(f"{where}: refs must name each event once, in order")
+        raise FormError(f"{where}: refs must list each event once, in order")
 
 
 def check_values(chunk: Mapping[str, Array], found: Packed, begin: int, spots: Sequence[Spot], where: str) -> None:
@@ -325,7 +325,7 @@ def transfers_of(columns: Mapping[str, Array], device: Array, opcodes: Sequence[
                 f"time.npz: events {each.send} and {each.done} are not a send and recv-done of these devices"
             )
     if len({each.done for each in found}) < len(found) or len({each.send for each in found}) < len(found):
-        raise FormError("time.npz: transfers name an event twice")
+        raise FormError("time.npz: transfers contains an event twice")
     return found
 
 

@@ -251,11 +251,11 @@ def pcast(operand: Any, axis_name: AxisNames, *, to: Literal["varying", "reduced
     if to == "invarying":  # type: ignore[comparison-overlap]
         refuse(
             "unsupported_cast",
-            "no cast leads to invarying, since a cast cannot guarantee that all devices hold the same value",
+            "a value cannot be cast to invarying, because a cast cannot guarantee that all devices hold the same value",
             "combine the values with xb.mesh.psum, xb.mesh.pmax or xb.mesh.all_gather_invariant",
         )
     if to not in _TO:
-        refuse("invalid_attribute", f"to={to!r}, expected one of {', '.join(_TO)}")
+        refuse("invalid_attribute", f"to={to!r}; expected one of {', '.join(_TO)}")
     region, axes = read_axes("pcast", axis_name)
     return map_values(lambda x: cast(x, f"to_{to}", axes), operand, region)
 
@@ -500,9 +500,7 @@ def _pairs(perm: Any, size: int) -> list[tuple[int, int]]:
             if not 0 <= pair[place] < size:
                 refuse("invalid_group", f"perm {pairs}: {role} {pair[place]} is not one of the positions 0..{size - 1}")
             if pair[place] in (earlier[place] for earlier in pairs[:number]):
-                refuse(
-                    "invalid_group", f"perm {pairs}: {role} {pair[place]} is named twice; name each {role} only once"
-                )
+                refuse("invalid_group", f"perm {pairs}: {role} {pair[place]} appears twice; list each {role} only once")
     return pairs
 
 

@@ -196,11 +196,11 @@ def shard_map(
     Source: JAX, jax.shard_map.
     """
     if not isinstance(mesh, Mesh):
-        refuse("invalid_attribute", f"shard_map: mesh={mesh!r}, expected a Mesh, such as xb.Mesh(i=2)")
+        refuse("invalid_attribute", f"shard_map: mesh={mesh!r}; expected a Mesh, such as xb.Mesh(i=2)")
     if casts not in ("all", "operands", "none"):
-        refuse("invalid_attribute", f"shard_map: casts={casts!r}, expected 'all', 'operands' or 'none'")
+        refuse("invalid_attribute", f"shard_map: casts={casts!r}; expected 'all', 'operands' or 'none'")
     if devices not in ("partitions", "replicas"):
-        refuse("invalid_attribute", f"shard_map: devices={devices!r}, expected 'partitions' or 'replicas'")
+        refuse("invalid_attribute", f"shard_map: devices={devices!r}; expected 'partitions' or 'replicas'")
     return ShardedFunction(function, mesh, in_specs, out_specs, casts, devices == "partitions")
 
 

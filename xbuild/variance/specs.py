@@ -84,7 +84,7 @@ class P:
             if named.count(axis) > 1:
                 refuse(
                     "duplicate_dimension",
-                    f"{what} is {self}, which names axis {axis!r} twice; name each axis only once",
+                    f"{what} is {self}, which contains axis {axis!r} twice; list each axis only once",
                 )
 
     def local(self, mesh: Mesh, shape: Shape, what: str) -> Shape:

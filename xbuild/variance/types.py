@@ -632,7 +632,7 @@ def state_of(site: TypedSite, number: int, leaf: Variance, mark: NamedCollective
             "mixed_axis_state",
             f"{mark.op} over {_name_axes(mark.axes)} expects the same state along all its axes, got "
             f"{site.describe(number)}: {found}",
-            "name fewer axes, or cast the operand first: xb.mesh.pvary",
+            "use fewer axes, or cast the operand first: xb.mesh.pvary",
         )
     return next(iter(states.values()), "varying")
 
@@ -693,7 +693,7 @@ def cast(site: TypedSite) -> Judgement:
         kind = "already_varying" if state == to == "varying" else "unsupported_cast"
         site.refuse(
             kind,
-            f"no cast leads from {state} to {to} along {_name_axes(mark.axes)}: {site.describe(0)}",
+            f"cannot cast from {state} to {to} along {_name_axes(mark.axes)}: {site.describe(0)}",
             "the available casts are invarying to varying, invarying to reduced, reduced to varying, and "
             "varying to unreduced",
         )

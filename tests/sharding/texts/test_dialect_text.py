@@ -174,7 +174,7 @@ def test_an_open_size_is_what_the_partitions_leave() -> None:
 
 
 WRONG = [
-    ("%1 = shard.all_gather %0 on @none gather_axis = 0 : tensor<4xf32> -> tensor<4xf32>", "Undefined required grid"),
+    ("%1 = shard.all_gather %0 on @none gather_axis = 0 : tensor<4xf32> -> tensor<4xf32>", "grid requires the symbol"),
     ("%1 = shard.all_gather %0 on @grid0 grid_axes = [2] gather_axis = 0 : tensor<4xf32> -> tensor<4xf32>", "rank 2"),
     (
         "%1 = shard.all_gather %0 on @grid0 grid_axes = [0, 0] gather_axis = 0 : tensor<4xf32> -> tensor<4xf32>",
@@ -187,7 +187,7 @@ WRONG = [
     ("%1 = shard.all_slice %0 on @grid0 grid_axes = [1] slice_axis = 0 : tensor<3xf32> -> tensor<3xf32>", "divisible"),
     ("%1 = shard.recv %0 on @grid0 grid_axes = [0] source = [0] : (tensor<4xf32>) -> tensor<4xf32>", "no send"),
     ("%1 = shard.broadcast %0 on @grid0 grid_axes = [0] root = [2] : (tensor<4xf32>) -> tensor<4xf32>", "coordinate 0"),
-    ("%2:3 = shard.process_multi_index on @grid0 : index, index, index", "number of results 3"),
+    ("%2:3 = shard.process_multi_index on @grid0 : index, index, index", "results, got 3"),
     ("%2 = shard.sharding @grid0 split_axes = [[0], [0]] : !shard.sharding", "duplicated"),
 ]
 

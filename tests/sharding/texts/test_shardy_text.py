@@ -46,7 +46,7 @@ WRONG = [
     ('#sdy.sharding<@m, [{"z"}]>', "'z'"),
     ('#sdy.sharding<@m, [{"x"}, {"x":(1)2}]>', "twice"),
     ('#sdy.sharding<@m, [{"x"}', "expected"),
-    ('#sdy.sharding<@m, [{"x":(1)3}]>', "3 parts"),
+    ('#sdy.sharding<@m, [{"x":(1)3}]>', "3 equal parts"),
     ('#sdy.sharding<@m, [], hidden={"x"}>', "replicated"),
 ]
 

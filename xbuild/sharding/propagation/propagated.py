@@ -145,7 +145,7 @@ class Propagated:
         instruction = self._find(name)
         count = len(self._tensors(instruction))
         if not 0 <= leaf < count:
-            refuse("undefined_name", f"{name} has {count} leaves, got leaf {leaf}")
+            refuse("undefined_name", f"{name} has no leaf {leaf}; it has {count} leaves")
         return self.cause_of(instruction, leaf)
 
     def cause_of(self, instruction: Instruction, leaf: int = 0) -> Cause:

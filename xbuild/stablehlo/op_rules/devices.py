@@ -69,7 +69,7 @@ def _read_mesh(op: OperationReading, given: Any) -> StatedMesh:
     """A mesh, as fields or in Shardy's text, in place or by name."""
     record = _named_mesh(op, given.name) if isinstance(given, Symbol) else given
     if not isinstance(record, Record):
-        op.fail("invalid_attribute", "the groups name mesh axes, but the mesh is missing")
+        op.fail("invalid_attribute", "the groups refer to mesh axes, but the mesh is missing")
     sizes = tuple((name, int(size)) for name, size in _NAMED.findall(record.text))
     mesh = StatedMesh(sizes, _read_ids(op, record)) if sizes else _scan_record(op, record, read_mesh, "a mesh")
     count, ids = mesh.count, mesh.ids

@@ -115,7 +115,7 @@ def _with_extents(op: OperationReading, dims: tuple[int, ...]) -> tuple[Shape]:
     written: Any = op.operation.result_types[0]
     stated = Shape(written.element, dims) if has_unknown_extents(written) else op.array_shape
     if not matches_type(stated, written) if has_unknown_extents(written) else stated.dims != dims:
-        op.fail("shape_mismatch", f"the operand states extents {list(dims)}, but the result type is {written}")
+        op.fail("shape_mismatch", f"the operand specifies the extents {list(dims)}, but the result type is {written}")
     return (stated,)
 
 

@@ -403,7 +403,7 @@ def approx_top_k(op: OperationReading, rule: Rule) -> Results:
     if len(names) != 1 or not isinstance(names[0], Symbol) or len(values) != len(op.shapes) or not values:
         op.fail(
             "arity_mismatch",
-            "ApproxTopK needs one comparator, and one initial value and one result for each array",
+            "ApproxTopK needs one comparator; for each array, it also needs one initial value and one result",
         )
     op.ignore(*op.attributes)
     comparator = op.scope.reader.function(op, names[0].name)

@@ -104,7 +104,7 @@ def _parameter_array(op: OperationReading, written: Any, numbers: tuple[float, .
     if not 0 <= element.dimension < len(written.dims) or written.dims[element.dimension] != len(numbers):
         op.fail(
             "dimension_mismatch",
-            f"{written} has {len(numbers)} scales, which do not fit dimension {element.dimension}",
+            f"{written} has {len(numbers)} scales, but dimension {element.dimension} does not have that extent",
         )
     row = op.emit("constant", literal=np.array(numbers).astype(element.expressed.dtype))
     return op.emit("broadcast", row, sizes=written.dims, dimensions=(element.dimension,))

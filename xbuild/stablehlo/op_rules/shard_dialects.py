@@ -188,7 +188,7 @@ def read_grid(op: OperationReading) -> Mesh:
     grids = [each for each in reader.tree.regions[0].operations if each.name in GRIDS]
     found = next((each for each in grids if each.attributes.get("sym_name") == name), None)
     if found is None:
-        op.fail("undefined_name", f'Undefined required grid symbol "{name}".')
+        op.fail("undefined_name", f'the grid requires the symbol "{name}", which is not defined')
     sizes = [*found.attributes["shape"]]
     partitions = reader.counts[1]
     if sizes.count(-1) == 1 and partitions:
@@ -356,7 +356,7 @@ def indices(op: OperationReading) -> Results:
     function = grid_ops.process_multi_index if is_place else grid_ops.grid_shape
     count = len(axes) or len(grid.axes)
     if len(op.operation.result_types) != count:
-        op.fail("arity_mismatch", f"Unexpected number of results {len(op.operation.result_types)}. Expected {count}.")
+        op.fail("arity_mismatch", f"expected {count} results, got {len(op.operation.result_types)}")
     return inline_recorded(op, _as_indices(lambda builder: function(builder, mesh=grid, axes=axes)))
 
 
@@ -396,7 +396,7 @@ def sharding_(op: OperationReading) -> Results:
 def _sharding_of(op: OperationReading, value: Instruction) -> Sharding:
     found = reading_state(op).shardings.get(value)
     return found or op.fail(
-        "invalid_operand", f"%{value.name} must be the sharding that an op of this function returns"
+        "invalid_operand", f"%{value.name} must be the sharding that an op in this function returns"
     )
 
 

@@ -125,7 +125,7 @@ def _read_count(reader: StablehloReader, key: str, value: Any) -> int:
     if not isinstance(value, int) or value < 1:
         reader.fail(
             "invalid_attribute",
-            f"{key} must be an integer of at least 1, got {str(value)[:40]}",
+            f"{key} must be an integer that is 1 or more, got {str(value)[:40]}",
             place=reader.tree.place,
         )
     return value
@@ -272,7 +272,7 @@ class StablehloReader:
 
     def _entry(self) -> str:
         if not self.functions:
-            self.fail("syntax", "the text has no function", place=len(self.text))
+            self.fail("syntax", "the text contains no function", place=len(self.text))
         public = [name for name, each in self.functions.items() if each.attributes.get("sym_visibility") != "private"]
         return "main" if "main" in self.functions else (public or list(self.functions))[0]
 

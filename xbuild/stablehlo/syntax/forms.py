@@ -646,7 +646,7 @@ def window(parser: Parser, draft: OperationDraft) -> None:
         place, word = parser.skip(), parser.word()
         if word not in _WINDOW:
             parser.fail(
-                "syntax", f"unknown part {word[:40]!r} of a window; expected one of {', '.join(_WINDOW)}", place=place
+                "syntax", f"unknown window field {word[:40]!r}; expected one of {', '.join(_WINDOW)}", place=place
             )
         parser.expect("=", f" after {word}")
         found = parser.attribute()

@@ -350,7 +350,7 @@ class TypeReader(MlirScanner):
         """Read the bounds of extents; None for an extent without a bound."""
         place = self.skip()
         if not self.scan(_ENCODING):
-            self.fail("syntax", "the only encoding of tensors that xbuild reads is #stablehlo.bounds", place=place)
+            self.fail("syntax", "the only tensor encoding that xbuild reads is #stablehlo.bounds", place=place)
         found = _BOUND.findall(self.bracketed())
         if len(found) != len(dims):
             self.fail(

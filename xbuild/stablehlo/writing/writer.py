@@ -510,7 +510,7 @@ def count_lines(writer: FunctionWriter, computation: Computation) -> None:
     if functions.written > functions.most:
         refuse(
             computation.root,
-            f"with each region written at every use, the program would have more than {functions.most:,} ops",
+            f"if each region were written at every use, the program would have more than {functions.most:,} ops",
             "use call for shared computations; a called computation is written once",
         )
 
