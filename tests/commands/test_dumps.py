@@ -51,8 +51,31 @@ def test_each_command_takes_a_module_of_a_dump() -> None:
     assert "p['l0']['down']" in xbuild("cost", f"{dump}#1").stdout
     assert xbuild("show", f"{dump}#jit_summed", "--stage", "before").stdout.startswith("HloModule jit_summed")
     assert xbuild("equivalent", f"{dump}#jit_step", f"{DUMPS}/jax_0.6.2/xla#jit_step").stdout.startswith("equal")
-    assert "has 2 modules: jit_step, jit_summed; select one module" in usage(xbuild("cost", dump))
+    for folder, has, chosen in (
+        (dump, "2 modules: jit_step, jit_summed", "jit_summed"),
+        (
+            DUMPS / "job_hangs",
+            "3 modules: process_0/jit_body, process_0/jit__lambda, process_1/jit_body",
+            "process_0/jit_body",
+        ),
+    ):
+        assert f"{folder} has {has}; select one module, as in {folder}#{chosen}" == usage(xbuild("cost", folder))
     assert "no module matches 'jit_stp'; did you mean 'jit_step'?" in usage(xbuild("cost", f"{dump}#jit_stp"))
+
+
+@pytest.mark.parametrize(
+    ("file", "header"),
+    [
+        ("module_{}.jit_{}.cpu_after_optimizations.txt", "HloModule jit_{}, num_partitions={}"),
+        ("jax_ir{}_jit_{}_compile.mlir", "module @jit_{} attributes {{mhlo.num_partitions = {} : i32}}"),
+    ],
+)
+def test_of_several_modules_the_largest_for_several_devices_is_suggested(
+    tmp_path: Path, file: str, header: str
+) -> None:
+    for number, (name, devices, lines) in enumerate([("seed", 1, 9), ("small", 8, 2), ("step", 16, 5), ("one", 1, 1)]):
+        (tmp_path / file.format(f"{number:04}", name)).write_text(header.format(name, devices) + "\n" * lines)
+    assert usage(xbuild("cost", tmp_path)).endswith(f"; select one module, as in {tmp_path}#jit_step")
 
 
 def test_the_stage_of_a_pass() -> None:

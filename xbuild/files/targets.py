@@ -44,6 +44,9 @@ STDIN = "-"
 _stdin_read: tuple[Any, bytes] | None = None
 _OF_SEVERAL = re.compile(r"(.+\.(?:hlo|mlir|txt|mlirbc|pb)(?:\.gz)?)#([^#/\\]+)", re.DOTALL)
 _OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|mlir|txt|mlirbc|pb)(?:\.gz)?")
+_HEADER = 1 << 16
+"""The bytes of a text in which its header is expected."""
+_FOR_SEVERAL = re.compile(rb"\bnum_(?:partitions|replicas) ?= ?(?!1\b)\d")
 _KINDS = (Computation, Module, ModuleGroup)
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(f"{_ROOT / package}{os.sep}" for package in ("xbuild", "shape_inference", "interpreter"))
@@ -226,11 +229,22 @@ def module_in_dump(target: str) -> DumpedModule:
     modules = modules_in_folder(folder)
     has = f"{folder} has {len(modules)} module{'s' * (len(modules) != 1)}: {shortened([each.key for each in modules])}"
     if not one and len(modules) > 1:
-        raise TargetError(f"{has}; select one module, as in {folder}#{modules[0].key}")
+        main = max(modules, key=lambda each: _rank(each.stages[-1].path))
+        raise TargetError(f"{has}; select one module, as in {folder}#{main.key}")
     chosen = [each for n, each in enumerate(modules, 1) if one in ("", each.key, str(n))]
     if not chosen:
         raise TargetError(f"no module matches {one!r}{_did_you_mean(one, [each.key for each in modules])}: {has}")
     return chosen[0]
+
+
+def _rank(path: Path) -> tuple[bool, int]:
+    """The rank of a text among those of a dump: programs for several devices first, then by size."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEADER)
+        return _FOR_SEVERAL.search(head) is not None, path.stat().st_size
+    except OSError:  # the command that is given this module says so
+        return False, 0
 
 
 def first_and_last(target: str) -> tuple[Program, Program]:

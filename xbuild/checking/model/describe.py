@@ -233,7 +233,7 @@ def bound_from_id(loop: Instruction) -> Instruction | None:
     (parameter,), initial = loop.attributes.condition.parameters, loop.operands[0].operands
     for each in loop.attributes.condition.instructions:
         if each.opcode == "get_tuple_element" and each.operands[0] is parameter:
-            value = initial[each.attributes.index]
+            value: Instruction = initial[each.attributes.index]
             if deciding_id(value):
                 return value
     return None
