@@ -7,12 +7,15 @@ from pathlib import Path
 
 import click
 
+from ..core.graph import Module, ModuleGroup
 from ..hangs import DumpError, diagnose, read_job
 from ..hangs.collecting import HOW
 from ..hangs.page import page_text
+from ..hangs.programs import best_program
 from ..hangs.redaction import redact_job
+from .candidates import targets
 from .formats import VERSION
-from .group import REFUSED, main
+from .group import REFUSED, load, main, module_of, module_targets
 from .options import check_folder_exists, shows_all, takes_all
 from .outputs import MORE, check_distinct, report_width, say, say_json, say_lines, write_atomically
 
@@ -21,10 +24,18 @@ from .outputs import MORE, check_distinct, report_width, say, say_json, say_line
 @click.argument("dumps", nargs=-1, metavar="DUMPS...", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--page", type=click.Path(dir_okay=False), metavar="FILE.html", help="Also write a page about the job.")
+@click.option(
+    "--program",
+    metavar="TARGET",
+    shell_complete=targets,
+    help="Show where in this program each rank is, and whether healthy machines would hang, too.",
+)
 @click.option("--redact", is_flag=True, help="Replace paths, hosts and names in the report and the page.")
 @click.option("--how", type=click.Choice([*HOW]), help="Print how to take dumps, and read none.")
 @takes_all
-def hang(dumps: tuple[str, ...], as_json: bool, page: str | None, redact: bool, how: str | None) -> None:
+def hang(
+    dumps: tuple[str, ...], as_json: bool, page: str | None, program: str | None, redact: bool, how: str | None
+) -> None:
     """Find the ranks that caused a hang, from the dumps of the stuck job.
 
     DUMPS are files, or folders with the dumps of all ranks: of PyTorch's Flight Recorder (pickle or JSON), NCCL RAS
@@ -34,12 +45,17 @@ def hang(dumps: tuple[str, ...], as_json: bool, page: str | None, redact: bool, 
     The report names the ranks at fault, with the line of your code where they are, the ranks that wait because of
     them, and what the dumps cannot tell.
 
-    The exit status is 1 if ranks are at fault, and 0 if no rank waits for another one.
+    With --program, the report also shows where in the program each rank is, why the next collective is missing, and how
+    to fix it. TARGET is a program, a dump folder, or the folder of `xbuild guard --report`; of several modules, the one
+    that fits the dumps best is used.
+
+    The exit status is 1 if ranks are at fault or a collective is incomplete, and 0 if no rank waits for another one.
 
     \b
     Examples:
       xbuild hang dumps/
       xbuild hang dumps/ launcher.log --page hang.html --redact
+      xbuild hang stderr.log --program step.hlo
       xbuild hang --how torch
     """
     if how is not None:
@@ -51,6 +67,8 @@ def hang(dumps: tuple[str, ...], as_json: bool, page: str | None, redact: bool, 
         raise click.UsageError(
             "name the dumps, or the folder that holds them; `xbuild hang --how torch` says how to take dumps"
         )
+    if redact and program is not None:
+        raise click.UsageError("--redact and --program cannot be used together: the program has names and paths")
     if page is not None:
         if Path(page).suffix not in (".html", ".htm"):
             raise click.UsageError(f"--page {page}: expected a file name that ends in .html")
@@ -64,11 +82,20 @@ def hang(dumps: tuple[str, ...], as_json: bool, page: str | None, redact: bool, 
     except DumpError as error:
         raise click.UsageError(str(error)) from None
     found = diagnose(redact_job(job) if redact else job)
+    beside = None if program is None else best_program(found, _programs(program))
     if as_json:
-        say_json({"schema": f"xbuild.hang/{VERSION}", **found.to_dict()})
+        more = {} if beside is None else {"program": beside.to_dict()}
+        say_json({"schema": f"xbuild.hang/{VERSION}", **found.to_dict(), **more})
     else:
         say_lines(found.lines(shows_all(), report_width(), MORE))
+        if beside is not None:
+            say_lines([(), *beside.lines(report_width())])
     if page is not None:
-        write_atomically(Path(page), page_text(found))
+        write_atomically(Path(page), page_text(found, [] if beside is None else [(), *beside.lines()]))
         say(f"wrote {page}", err=as_json)
-    sys.exit(REFUSED if found.roots else 0)
+    sys.exit(REFUSED if found.roots or job.rendezvous else 0)
+
+
+def _programs(target: str) -> list[Module | ModuleGroup]:
+    """The programs of a target: one, or all modules of a dump."""
+    return [module_of(load(each)) for each in module_targets(target)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 from shape_inference.escaping import filled, in_html, policy
 
-from ..core.report_text import html
+from ..core.report_text import Line, html
 from .diagnosis import Diagnosis
 from .records import Operation, name_ranks
 
@@ -19,14 +19,14 @@ LAST = 12
 """The operations in a lane, the last ones up to the one at which the rank is blocked and one after it."""
 
 
-def page_text(diagnosis: Diagnosis) -> str:
-    """The page as HTML: one file without scripts and without requests to a network."""
+def page_text(diagnosis: Diagnosis, more: Sequence[Line] = ()) -> str:
+    """The page as HTML: one file without scripts and requests; `more` are lines below the report."""
     parts = {
         "policy": policy(),
         "style": _asset("hang.css"),
         "state": "stuck" if diagnosis.roots else "open",
         "sentence": in_html(diagnosis.sentence),
-        "report": html([*diagnosis.lines(all=True)][1:]),
+        "report": html([*[*diagnosis.lines(all=True)][1:], *more]),
         "lanes": "\n".join(_lanes(diagnosis)),
     }
     return filled(_asset("hang.html"), parts)
