@@ -34,6 +34,8 @@ DRAWS = 3
 """The random inputs on which values of devices are compared with the global results."""
 MOST_CANDIDATES = 8
 """The layouts of all results that are tried at most."""
+MOST_UNLIKELY = 2
+"""The shardings of a result that are tried at most if some device holds no part of it."""
 MOST_SHARDINGS = 4096
 """The shardings of one result that are considered at most."""
 NEAR = {2: 2.0**-5, 4: 2.0**-12}
@@ -90,13 +92,14 @@ class ResultLayouts:
         held = self._held_tiles(number)
         found: list[tuple[int, int, Sharding]] = []
         for sharding in self._shardings(shape, local):
-            tiles = _tiles_of(sharding, shape.rank)
-            found.append((sum(tile not in own for tile, own in zip(tiles, held, strict=True)), len(found), sharding))
+            pairs = zip(_tiles_of(sharding, shape.rank), held, strict=True)
+            wrong = sum(tile not in own and not _is_padding(tile, shape.dims, local.dims) for tile, own in pairs)
+            found.append((wrong, len(found), sharding))
         found.sort(key=lambda each: each[:2])
-        exact = [sharding for missing, _, sharding in found if not missing]
-        if exact or not all(held):
-            return (exact or [sharding for *_, sharding in found])[:MOST_CANDIDATES] or [None]
-        return [[_slices(min(own), shape, local) for own in held]]
+        exact: list[Any] = [sharding for wrong, _, sharding in found if not wrong]
+        if not exact and set().union(*held) == {*_tiles(shape.dims, local.dims)} and all(held):
+            exact = [[_slices(min(own), shape.dims, local.dims) for own in held]]
+        return exact[:MOST_CANDIDATES] or [sharding for *_, sharding in found[:MOST_UNLIKELY]] or [None]
 
     def _shardings(self, shape: Shape, local: Shape) -> Iterator[Sharding]:
         """The shardings by axes of the mesh, then by parts of axes, that split an array into parts of this shape."""
@@ -191,18 +194,26 @@ def _tiles_of(sharding: Sharding, rank: int) -> list[Tile]:
     return [tuple(map(int, row)) for row in np.stack(columns, axis=1)]
 
 
+def _tiles(dims: Dims, local: Dims) -> Iterator[Tile]:
+    """The tiles of a global array, without those that are only padding."""
+    return np.ndindex(*(-(-extent // size) if size else 1 for extent, size in zip(dims, local, strict=True)))
+
+
+def _is_padding(tile: Tile, dims: Dims, local: Dims) -> bool:
+    """Whether a tile begins beyond the end of the global array, so that a device holds nothing of it."""
+    return any(n and n * size >= extent for n, extent, size in zip(tile, dims, local, strict=True))
+
+
 def _equal_tiles(whole: Array, part: Array, local: Dims) -> set[Tile]:
-    """The tiles of a global array that a part equals up to rounding; a tile that is only padding equals any part."""
-    counts = [-(-extent // size) + 1 if size else 1 for extent, size in zip(whole.shape, local, strict=True)]
-    return {tile for tile in np.ndindex(*counts) if _is_near(whole[_slices(tile, whole, local)], part)}
+    """The tiles of a global array that a part equals up to rounding."""
+    return {tile for tile in _tiles(whole.shape, local) if _is_near(whole[_slices(tile, whole.shape, local)], part)}
 
 
-def _slices(tile: Tile, whole: Any, local: Any) -> tuple[slice, ...]:
+def _slices(tile: Tile, dims: Dims, local: Dims) -> tuple[slice, ...]:
     """The range of a tile in a global array, without padding."""
-    dims, sizes = getattr(whole, "dims", None) or whole.shape, getattr(local, "dims", local)
     return tuple(
         slice(min(n * size, extent), min((n + 1) * size, extent))
-        for n, extent, size in zip(tile, dims, sizes, strict=True)
+        for n, extent, size in zip(tile, dims, local, strict=True)
     )
 
 
