@@ -2,6 +2,8 @@
 
 from xbuild.core.identifiers import public_names as _public_names
 
+from .bisection import FirstDifference as FirstDifference
+from .bisection import bisect as bisect
 from .comparison import OutputComparison as OutputComparison
 from .comparison import compare as compare
 from .programs import EngineError as EngineError

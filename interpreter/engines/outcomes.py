@@ -110,9 +110,11 @@ def argument_leaves(
     ]
 
 
-def run_job(job: Job, limits: Limits) -> Outcome:
-    """Run a job in a child process of its own."""
+def run_job(job: Job, limits: Limits, child: Child | None = None) -> Outcome:
+    """Run a job in this child process, or in one of its own."""
     try:
+        if child is not None:
+            return child.run(job, limits.seconds)
         with Child(job.num_replicas * job.num_partitions, job.platform, limits.bytes, job.engine) as child:
             return child.run(job, limits.seconds)
     except KeyboardInterrupt:

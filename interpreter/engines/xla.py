@@ -13,7 +13,7 @@ from ..rules.limits import Limits
 from ..runtime.estimates import check_bytes
 from ..runtime.run import checked
 from .outcomes import argument_leaves, error_of, run_job, value_of
-from .process import Failure, Job
+from .process import Child, Failure, Job
 from .programs import (
     EngineError,
     as_engine_reads,
@@ -32,6 +32,7 @@ def execute_on_xla(
     *,
     platform: str | None = "cpu",
     limits: Limits | None = None,
+    child: Child | None = None,
 ) -> list[Any]:
     """Check a program, then run it on real XLA in a separate process; returns the results by device, as `execute` does.
 
@@ -39,6 +40,7 @@ def execute_on_xla(
     exist; None is the platform that JAX prefers. The limit of seconds includes compiling but not starting
     JAX. A custom call that XLA does not have is refused if every run reaches it, or when this run reaches it.
     The limit of bytes applies to each value and, on Linux, to all that the process uses beyond one GiB of its own.
+    `child` is a process that several runs share, with at least as many devices; by default each run has its own.
 
     Raises Refused if the check refuses the program, before XLA is started; Stopped if a limit is reached or the user
     interrupts; EngineError if XLA cannot run the program or its process dies; ArgumentError.
@@ -56,7 +58,7 @@ def execute_on_xla(
     rows = argument_leaves(
         [module] * module.num_devices, by_device(inputs, [len(module.entry.parameters)] * module.num_devices)
     )
-    outcome = _outcome(module, rows, platform, limits)
+    outcome = _outcome(module, rows, platform, limits, child)
     return [value_of(module.entry.root.shape, iter(device)) for device in outcome]
 
 
@@ -106,14 +108,16 @@ def require_jaxlib() -> None:
         )
 
 
-def _outcome(module: Module, rows: list[list[Any]], platform: str | None, limits: Limits) -> list[list[Any]]:
+def _outcome(
+    module: Module, rows: list[list[Any]], platform: str | None, limits: Limits, child: Child | None
+) -> list[list[Any]]:
     """The leaves of the results; a call that XLA reports as missing gets a stand-in, and the program is run again."""
     calls = uncertain(module) if platform == "cpu" else []
     replaced = [call for call in calls if calls_python(call)]
     while True:
         text = as_engine_reads(with_stand_ins(module, replaced) if replaced else module).to_hlo()
         job = Job(text, rows, module.num_replicas, module.num_partitions, platform)
-        outcome = run_job(job, limits)
+        outcome = run_job(job, limits, child)
         if not isinstance(outcome, Failure):
             return outcome
         more = missing_targets(outcome, (call for call in calls if call not in replaced))

@@ -31,6 +31,10 @@ _COMMANDS = {
         "Prove that a compiler preserved what a program computes, or show an input on which the results differ.",
     ),
     "puzzle": ("learn", "List the puzzles, or grade a solution."),
+    "reduce": (
+        "reduce",
+        "Find the smallest program for which a condition still holds, such as a deadlock or a crash of XLA.",
+    ),
     "run": ("run", "Check a program, run it on all its devices, and print a summary of the results."),
     "shard": (
         "shard",

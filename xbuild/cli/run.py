@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 from attrs import evolve
 
-from shape_inference import AnyShape, Shape
+from shape_inference import AnyShape, Shape, TupleShape
 
 from .. import running
 from ..core.graph import Module, ModuleGroup
@@ -44,7 +45,7 @@ from .options import (
     takes_source_root,
     warn_not_partitioned,
 )
-from .outputs import MORE, check_distinct, prints_document, say, say_written, target_input
+from .outputs import MORE, check_distinct, prints_document, say, say_written, target_input, write_atomically
 
 # ----------------------------------------------------------------------------
 # The summary of the results
@@ -181,6 +182,12 @@ _SECONDS = "Limit the run to this many seconds; with --page or --trace, half is 
     type=Amount(),
     help="Set the tolerance in eps of the element type (requires --engine both).  [default: depends on the type]",
 )
+@click.option(
+    "--bisect",
+    type=click.Path(dir_okay=False, writable=True),
+    metavar="FILE.npz",
+    help="Find the first instruction that differs; write its operands, and it as FILE.hlo (requires --engine both).",
+)
 @click.option("--page", type=click.Path(dir_okay=False), help="Write a page, FILE.html, that replays the run.")
 @takes_source_root
 @takes_machine
@@ -224,6 +231,7 @@ def run(
     against: str,
     platform: str,
     eps: float | None,
+    bisect: str | None,
     page: str | None,
     source_root: str | None,
     machine: str | None,
@@ -239,7 +247,9 @@ def run(
     With --engine xla, the program runs on real XLA, which comes with JAX. With --engine stablehlo, the program runs on
     StableHLO's reference interpreter, which comes with jaxlib. With --engine both, the command prints the results of
     the interpreter and, for each output, a line with its difference from real XLA (or, with --against stablehlo, from
-    StableHLO's reference interpreter). The exit status is 1 if any output differs.
+    StableHLO's reference interpreter). The exit status is 1 if any output differs. With --bisect FILE.npz, the command
+    then finds the first instruction whose value differs, and writes a program with this instruction only:
+    `xbuild run FILE.hlo --inputs FILE.npz --engine both` runs it again.
 
     In the --infeed file, d<device>_infeed<i> is item i of one device, and infeed<i> is item i of every device. If an
     item is a tuple, d<device>_infeed<i>_<k> is its element k. If NumPy's file format does not support the type of an
@@ -255,7 +265,7 @@ def run(
     stuck.
     """
     other = against if engine == "both" else engine
-    require("--engine both", engine == "both", "eps", "against")
+    require("--engine both", engine == "both", "eps", "against", "bisect")
     require("--engine xla, or both against it", other == "xla", "platform")
     if other != "interpreter":
         _check_denormals(denormals, other)
@@ -265,7 +275,10 @@ def run(
     if outputs:
         check_folder_exists(outputs)
     read = {**target_input(target), "--inputs": inputs, "--infeed": infeed}
-    check_distinct(read, {"--outputs": outputs, "--page": page})
+    part = None if bisect is None else str(Path(bisect).with_suffix(".hlo"))
+    if bisect:
+        check_folder_exists(bisect)
+    check_distinct(read, {"--outputs": outputs, "--page": page, "--bisect": bisect, "--bisect, the program": part})
     program = module_of(load(target))
     warn_not_partitioned(program, "run")
     seconds = RUN_SECONDS if max_seconds is None else max_seconds
@@ -302,6 +315,12 @@ def run(
     if outputs:
         _write_outputs(outputs, results, shapes)
     compared = running.engines.compare(results, theirs, shapes, eps, engine=other) if engine == "both" else []
+    found = None
+    if bisect and isinstance(program, Module) and not all(each.same for each in compared):
+        with report_failures():
+            found = _first_difference(program, arguments, other, platform, eps, mode, limits)
+        if found is not None:
+            _write_part(bisect, str(part), found)
     if engine == "both":
         lines = running.engines.comparison.lines(compared) if split is None else comparison_lines(compared, "global")
     else:
@@ -319,12 +338,18 @@ def run(
             "compared": [*comparison_facts(compared, is_global=is_global)],
             "one_device": [*comparison_facts(with_one_device, is_global=True)],
             "findings": failure.report.to_dict()["findings"] if failure else [],
+            "first_difference": None if found is None else found.to_dict(),
         }
         say_result(target, facts, [*(failure.report.issues if failure else ()), *_difference_issues(both)])
     else:
         for line in (*lines, *comparison_lines(with_one_device, "against one device")):
             say(line)
+        for line in () if found is None else found.lines():
+            say(line)
     _say_written_files(outputs, page, folder)
+    if found is not None:
+        say_written(bisect, "the operands of this instruction on each device")
+        say_written(part, "the program with this instruction only")
     faults = ["\n".join(failure.report.lines(shows_all(), MORE))] if failure else []
     if not all(output.same for output in compared):
         faults.append("the engines differ")
@@ -332,6 +357,35 @@ def run(
         faults.append("the partitioned program differs from the one-device run")
     if faults:
         raise stop("\n".join(faults))
+
+
+def _first_difference(
+    program: Module,
+    arguments: list[Any],
+    other: str,
+    platform: str,
+    eps: float | None,
+    denormals: str,
+    limits: Any,
+) -> Any:
+    """The first instruction whose value differs between the interpreter and the other engine."""
+    engines = running.engines
+    options = {"platform": platform, "limits": limits}
+    with (
+        engines.bisection.engine("interpreter", program.num_devices, limits=limits, denormals=denormals) as ours,
+        engines.bisection.engine(other, program.num_devices, **options) as theirs,
+    ):
+        return engines.bisect(program, arguments, ours, theirs, eps=eps, names=("interpreter", other))
+
+
+def _write_part(path: str, part: str, found: Any) -> None:
+    """Write the operands of an instruction, and the program that has it only."""
+    shapes = [TupleShape(each.shape for each in found.program.entry.parameters)] * len(found.operands)
+    try:
+        npz.write_results(path, [tuple(row) for row in found.operands], shapes, "arg")
+    except OSError as error:
+        raise click.UsageError(f"{path}: {error.strerror}") from None
+    write_atomically(Path(part), found.program.to_hlo())
 
 
 def _say_written_files(outputs: str | None, page: str | None, folder: str | None) -> None:

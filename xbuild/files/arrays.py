@@ -252,8 +252,12 @@ def _random(generator: np.random.Generator, shape: Shape | TokenShape) -> Any:
     return np.asarray(generator.integers(0, largest, shape.dims, endpoint=True)).astype(dtype.dtype)
 
 
-def write_results(path: str | os.PathLike[str], results: Sequence[Any], shapes: Sequence[AnyShape]) -> None:
+def write_results(
+    path: str | os.PathLike[str], results: Sequence[Any], shapes: Sequence[AnyShape], word: str = "out"
+) -> None:
     """Write the results of each device; after a failure an existing file is unchanged.
+
+    With `word="arg"`, they are the arguments of each device as a tuple, which `read_arguments` reads.
 
     NumPy's format lacks types such as bf16, f8 and s4. Arrays of such types are stored as bits, with the type in the
     name, such as `d0_out0:bf16`; an integer of less than 8 bits is stored as one byte.
@@ -262,7 +266,7 @@ def write_results(path: str | os.PathLike[str], results: Sequence[Any], shapes: 
     for device, (result, shape) in enumerate(zip(results, shapes, strict=True)):
         for number, (leaf, leaf_shape) in enumerate(leaf_values(result, shape)):
             suffix = "" if leaf_shape.dtype.is_native else f":{leaf_shape.dtype}"
-            arrays[f"d{device}_out{number}{suffix}"] = to_bits(np.asarray(leaf), leaf_shape.dtype)
+            arrays[f"d{device}_{word}{number}{suffix}"] = to_bits(np.asarray(leaf), leaf_shape.dtype)
     with tempfile.TemporaryFile() as packed:  # NumPy's writer does not close files properly on a full disk
         _pack(packed, arrays)
         packed.seek(0)

@@ -348,12 +348,12 @@ def _search(
         raise ValueError(f"minimize: the condition {condition!r} {needs}")
     read.as_text = isinstance(state, texts.TextState)
     try:
-        found = read.find(state.texts, try_seconds)
+        found = read.find(state.texts, seconds)
         if not found.holds:
-            raise NotHeldError("condition_not_held", f"{condition}: {found.what}", ("state what does hold",))
+            raise NotHeldError(
+                "condition_not_held", f"{condition}: {found.what}", ("state a condition that holds for this program",)
+            )
         read.expected = found.signature
-        if workers == 1:
-            return _reduce(state, Here(read.holds), seconds, try_seconds, sweep, improved)
         with Workers(read, workers) as testers:
             return _reduce(state, testers, seconds, try_seconds, sweep, improved)
     finally:

@@ -1,11 +1,10 @@
-"""Workers of a reduction: processes that test whether the condition holds, and their side in the child process."""
+"""Workers of a reduction: processes that test whether the condition holds."""
 
 from __future__ import annotations
 
 import json
 import os
 import queue
-import signal
 import subprocess
 import sys
 import threading
@@ -14,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
-from .conditions import Condition, read_condition
+from .conditions import Condition
 
 _GRACE = 5.0
 """The seconds after its limit in which a worker must answer."""
@@ -85,7 +84,7 @@ class _Worker:
         expected = json.dumps([condition.expected, condition.as_text])
         self.is_dead = False
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "xbuild.reducing.worker", condition.spelled, expected],
+            [sys.executable, "-P", "-m", "xbuild.reducing.child", condition.spelled, expected],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path},
@@ -115,22 +114,3 @@ class _Worker:
         self.is_dead = True
         self._process.kill()
         self._process.wait()
-
-
-def main(spelled: str, expected: str) -> None:
-    """Answer questions on stdin until its end; the process that asks handles interrupts."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a condition prints must not come between the answers
-    condition = read_condition(spelled)
-    condition.expected, condition.as_text = json.loads(expected)
-    try:
-        for line in sys.stdin:
-            question = json.loads(line)
-            print(json.dumps(condition.holds(question["texts"], question["seconds"])), file=answers, flush=True)
-    finally:
-        condition.close()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
