@@ -332,8 +332,8 @@ def _not_partitioned(device_class: DeviceClass, instruction: Instruction, before
         (device_class.devices, Site((), instruction)),
         cause_text=f"XLA's partitioner, which has not run yet, replaces {instruction.attributes.custom_call_target}",
         repair_text=(
-            "run it with xb.shard.partition(module).run(*arrays); or let XLA partition it: xb.from_jax(f, *args) "
-            "does this, and XLA dumps the program of one device after its pass spmd-partitioning"
+            "partition it, with the option --partition or with xb.shard.partition(module); or let XLA partition it: "
+            "xb.from_jax(f, *args) does this, and XLA dumps the program of one device after its pass spmd-partitioning"
         ),
     )
 
