@@ -134,7 +134,7 @@ def tried(mistake: Mistake) -> Trial:
 _HEAD = """# First mistakes
 
 This page lists {count} programs as people with NumPy, JAX and XlaBuilder habits would type them. We chose sixty before
-trying any of them; a later trial found the rest. Each program either does what was meant, or its message says what to
+trying any of them; a later trial found the rest. Either a program does what was meant, or its message says what to
 type instead: {right} of the {count} are right as typed, {mendable} can be fixed by following only the message, and
 {silent} silently compute a different number. `python -m tests.first_mistakes` writes this page, and a test checks that
 it is up to date. [array_functions.md](array_functions.md) lists the names that xbuild shares with NumPy and jax.nn, and
