@@ -233,7 +233,7 @@ Sources: of v4, v5p, v5e and v6e Google Cloud's TPU documentation (key specifica
 bandwidth of links, one way, and int8 of v5p How To Scale Your Model, Part 2 (tables of chips and links); of a100 the
 NVIDIA A100 Tensor Core GPU data sheet (SXM, 80 GB); of h100 the H100 data sheet (SXM, without sparsity); of b200 How To
 Scale Your Model, Part 12, and the Blackwell architecture brief; ports between nodes are 200 Gbit/s (DGX A100) and 400
-Gbit/s (DGX H100, DGX B200). On v5e and v6e an axis of 16 closes to a ring, on v4 and v5p each multiple of 4 (Part 2).
+Gbit/s (DGX H100, DGX B200). On v5e and v6e an axis of 16 closes into a ring, on v4 and v5p each multiple of 4 (Part 2).
 """
 
 
