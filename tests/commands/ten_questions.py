@@ -31,7 +31,7 @@ QUESTIONS = (
     ("How can it be fixed?", f"xbuild check {PROGRAM}:crossed --repair runs/fixed",
      "`--repair` applies the fix from the report and writes programs that run."),
     ("Where does this instruction come from?", f"xbuild why {PROGRAM}:step dot.38.vjp",
-     "The instruction is part of the gradient. The answer names the instruction that it differentiates, and the source line."),
+     "The instruction is part of the gradient. The answer names the instruction that it differentiates, and its line."),
     ("What changed between these two programs?", f"xbuild diff {PROGRAM}:step {PROGRAM}:unstable",
      "The two programs are the step and its variant with large scores."),
     ("Which device sent this?", "xbuild trace runs/step --of all-gather.93 --element 0,2,40 --device 0 --depth 1",
