@@ -269,7 +269,7 @@ class Degrees:
         inside = [each for called in instruction.called for each in called.instructions]
         count = max(map(_size, instruction.operands), default=1) * max(len(self.devices), 1)
         found = joined(operands)
-        if instruction.opcode in _FOLDS | MEETS and any(map(multiplies, instruction.called)):
+        if instruction.opcode in _FOLDS | MEETS and any(map(_multiplies, instruction.called)):
             found = repeated(joined([*operands, Degree(1)]), 1 + count * len(inside))
         for each in inside:
             if each.opcode in RANDOM or each.opcode == "sqrt":
@@ -363,10 +363,10 @@ def _is_complex(instruction: Instruction) -> bool:
 
 
 @remembered
-def multiplies(computation: Any) -> bool:
+def _multiplies(computation: Any) -> bool:
     """Whether a computation of elements does more than add and choose."""
     return any(
-        (i.opcode in _MULTIPLYING and touches_floats(i)) or any(map(multiplies, i.called))
+        (i.opcode in _MULTIPLYING and touches_floats(i)) or any(map(_multiplies, i.called))
         for i in computation.instructions
     )
 

@@ -36,11 +36,11 @@ from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.core.op import OPS
 from xbuild.editing.refusals import infer_edited_shape
 from xbuild.properties.effects import PLAIN_CALLS
-from xbuild.properties.placement import target_of
+from xbuild.properties.placement import is_same, target_of
 from xbuild.properties.rewriting import Rewriter, with_called
 from xbuild.text.header import ALIASES, DONORS, LAYOUT
 
-from .degrees import Degree, inverted, is_random, joined, multiplied, multiplies
+from .degrees import Degree, inverted, is_random, joined, multiplied
 from .extents import (
     SAME_ARRAYS,
     Atom,
@@ -57,6 +57,7 @@ from .extents import (
 )
 from .layouts import DeviceLayout, ResolvedLayouts, Slices
 from .rules.opaque import function_key, is_opaque
+from .rules.tables import MOVED
 from .run import Subject
 from .value_matching import needed_instructions
 from .verdict import ORDER, Counterexample, Equivalence, ProgramDifference
@@ -70,14 +71,20 @@ CASES = 16
 _TRIES = 4
 """The passes after which the numbers of a loop are to be steady."""
 _PRODUCTS = frozenset({"multiply", "dot", "convolution"})
-_UNKNOWN = frozenset({
-    "recv", "recv_done", "send", "send_done", "infeed", "async_start", "async_done", "async_update", "scan",
-    "ragged_dot", "scaled_dot", "batch_norm_training", "batch_norm_inference", "batch_norm_grad", "map",
-    "select_and_scatter", "all_reduce_start", "all_reduce_done", "all_gather_start", "all_gather_done",
-    "collective_permute_start", "collective_permute_done", "copy_start", "copy_done",
+"""Ops whose results are products of operands, and sums of these."""
+_JOINED = MOVED | {
+    "abs", "add", "all_gather", "all_reduce", "all_to_all", "ceil", "clamp", "collective_broadcast",
+    "collective_permute", "complex", "convert", "domain", "floor", "imag", "maximum", "minimum", "negate",
+    "opt_barrier", "real", "reduce", "reduce_precision", "reduce_scatter", "reduce_window", "round_nearest_afz",
+    "round_nearest_even", "scatter", "sort", "subtract", "topk",
+}  # fmt: skip
+"""Ops whose results are elements of operands, or sums of some that do not go over interchangeable ones."""
+_VARIABLES = frozenset({
+    "compare", "sign", "is_finite", "and", "or", "xor", "not", "shift_left", "shift_right_arithmetic",
+    "shift_right_logical", "popcnt", "count_leading_zeros", "mulhi", "iota", "partition_id", "replica_id",
+    "rng_bit_generator", "after_all",
 })  # fmt: skip
-"""Ops of which nothing is known here."""
-_JUDGING = frozenset({"compare", "sign", "is_finite", "convert"})
+"""Ops whose results are new variables: bits, integers and truth values that depend on the operands in any way."""
 
 
 @frozen
@@ -180,15 +187,16 @@ class _Counts:
         varies = both.varies and places > 0
         if opcode in ORDER and places > 1:
             self.total = _INFINITE  # laws of the order of elements at different places
-        if opcode in _UNKNOWN or (opcode != "reduce" and any(map(multiplies, each.called))):
+        is_known = opcode in _JOINED or opcode in _PRODUCTS or opcode in ("divide", "sqrt", "power") or is_same(each)
+        if opcode in _VARIABLES or (is_random(each) and opcode != "power") or not _is_number(each):
+            return Count(varies=varies)
+        if not is_known or (opcode != "reduce" and any(map(_multiplies, each.called))):
             self.total = _INFINITE if both.varies or both.degree.total else self.total
             return both
         if opcode == "power":
             if both.degree.total:
                 self.total = _INFINITE
             return Count(varies=varies, divides=varies)
-        if is_random(each) or (opcode in _JUDGING and not _is_number(each)):
-            return Count(varies=varies)
         if opcode == "sqrt":
             return Count(varies=varies, divides=varies)
         degree, divides = both.degree, both.divides
@@ -203,7 +211,7 @@ class _Counts:
             if over and divides:
                 self.total = _INFINITE
             degree = evolve(degree, numerator=degree.numerator + over)
-        elif opcode == "reduce" and any(map(multiplies, each.called)) and (both.varies or both.degree.total):
+        elif opcode == "reduce" and any(map(_multiplies, each.called)) and (both.varies or both.degree.total):
             self.total = _INFINITE
         return Count(degree, varies, divides)
 
@@ -213,11 +221,24 @@ def _chooses(each: Instruction) -> bool:
     return each.opcode in ORDER or any(inner.opcode in ORDER for called in each.called for inner in called.instructions)
 
 
+def _multiplies(computation: Computation) -> bool:
+    """Whether a computation of elements, or one that it calls, does more than add and choose, integers included."""
+    return any(
+        each.opcode not in _JOINED | _VARIABLES | {"parameter", "constant", "tuple", "get_tuple_element"}
+        or any(map(_multiplies, each.called))
+        for each in computation.instructions
+    )
+
+
 def _is_number(each: Instruction) -> bool:
-    """Whether a conversion keeps the number: to a float, or from an integer."""
+    """Whether a conversion keeps the number, to a float or from an integer; and whether a quotient is one of floats."""
+    if each.opcode not in ("convert", "divide"):
+        return True
     source = each.operands[0].shape
     assert isinstance(source, Shape)
-    return each.opcode == "convert" and (each.shape.dtype.kind in ("float", "complex") or source.dtype.is_integer)  # type: ignore[union-attr]
+    if each.opcode == "divide":
+        return source.dtype.kind in ("float", "complex")
+    return each.shape.dtype.kind in ("float", "complex") or source.dtype.is_integer  # type: ignore[union-attr]
 
 
 # ----------------------------------------------------------------------------

@@ -77,18 +77,22 @@ def with_parameters(program: Module | ModuleGroup, constants: Sequence[Instructi
     if not constants or isinstance(program, ModuleGroup):
         return program
     first = len(program.entry.parameters)
-    numbers = {constant: first + n for n, constant in enumerate(constants)}
-    schema = OPS["parameter"]
-
-    class Pass(Rewriter):
-        def instruction(self, instruction: Instruction) -> Instruction:
-            if instruction not in numbers:
-                return super().instruction(instruction)
-            record = schema.read({"number": numbers[instruction], "shape": instruction.shape})
-            return self.add(evolve(instruction, opcode="parameter", attributes=record))
-
-    found = Pass().module(program)
+    found = _WithParameters({constant: first + n for n, constant in enumerate(constants)}).module(program)
     return evolve(found, annotations={key: each for key, each in found.annotations.items() if key != LAYOUT})
+
+
+class _WithParameters(Rewriter):
+    """The pass that makes constants parameters of these numbers."""
+
+    def __init__(self, numbers: Mapping[Instruction, int]) -> None:
+        super().__init__()
+        self.numbers = numbers
+
+    def instruction(self, instruction: Instruction) -> Instruction:
+        if instruction not in self.numbers:
+            return super().instruction(instruction)
+        record = OPS["parameter"].read({"number": self.numbers[instruction], "shape": instruction.shape})
+        return self.add(evolve(instruction, opcode="parameter", attributes=record))
 
 
 def unpaired(*programs: Module | ModuleGroup) -> str:

@@ -189,7 +189,11 @@ def _digests(value: Array, tile: Dims) -> Array:
 
 @define(eq=False)
 class ValueMatching:
-    """Values of one program found in another: the keys of each value there, in full or in tiles that cover it."""
+    """Values of one program found in another: the keys of each value there.
+
+    The other program has a value of a global program in full or in tiles that cover it, and one of each device on the
+    same devices.
+    """
 
     one: ValueRecorder
     other: ValueRecorder
@@ -213,8 +217,14 @@ class ValueMatching:
     def _places(
         self, kept: ObservedValue, by_digest: Mapping[int, list[Key]], tiles: Mapping[int, set[Dims]]
     ) -> Iterator[Key]:
-        value = kept.values[min(kept.values)]
+        first = min(kept.values)
+        value = kept.values[first]
         if not value.size:
+            return
+        if len(kept.values) > 1:  # two programs of each device: a value is the same on every one
+            yield from (
+                key for key in by_digest.get(kept.digest(first), ()) if self._is_same(kept, self.other.kept[key])
+            )
             return
         for tile in tiles.get(value.ndim, ()):
             if any(not t or n % t for n, t in zip(value.shape, tile, strict=True)):
@@ -225,6 +235,11 @@ class ValueMatching:
                 for key in by_digest.get(each, ()):
                     if self._holds(self.other.kept[key], wanted):
                         yield key
+
+    @staticmethod
+    def _is_same(kept: ObservedValue, other: ObservedValue) -> bool:
+        """Whether all devices have the same array of two values."""
+        return all(device in other.values and kept.digest(device) == other.digest(device) for device in kept.values)
 
     @staticmethod
     def _holds(kept: ObservedValue, wanted: set[int]) -> bool:
