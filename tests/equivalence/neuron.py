@@ -3,8 +3,8 @@
 `python -m tests.equivalence.neuron FOLDER`: FOLDER has the texts that AWS Neuron compiled, from ByteDance-Seed/entangle
 (examples/data/aws_llama, Apache-2.0), as `tpN_layerM.hlo` or `tpN_layerM.hlo.gz`: tensor parallel over N devices, M
 layers of the size of Llama-3.2-1B. In `tp2_layer1.broken`, `slice.54` reads q instead of k. The command compares each
-text of several devices with that of one device, prints the verdict, the seconds and the memory of each comparison, and
-exits with 1 if a verdict is not as it should be.
+text of several devices with that of one device, prints the verdict, the seconds, those of a processor, and the memory
+of each comparison, and exits with 1 if a verdict is not as it should be.
 """
 
 from __future__ import annotations
@@ -31,16 +31,15 @@ def compare(whole: Path, cut: Path) -> bool:
     """Print the verdict on a pair; whether it is as it should be."""
     import resource
 
-    begun = time.monotonic()
+    begun = time.monotonic(), time.process_time()
     verdict = xb.equivalent(read(whole), read(cut))
-    seconds, most = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    seconds, used = time.monotonic() - begun[0], time.process_time() - begun[1]
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     suspect = None if verdict.difference is None else verdict.difference.other
     is_right = suspect is not None and suspect.name == "slice.54" if ".broken" in cut.name else bool(verdict)
     at = "" if suspect is None else f" at %{suspect.name}"
-    print(
-        f"{whole.name} {cut.name}: {verdict.kind}{at}, {seconds:.0f} s, {most} MB{'' if is_right else ' WRONG'}",
-        flush=True,
-    )
+    measured = f"{seconds:.0f} s ({used:.0f} s of a processor), {most} MB"
+    print(f"{whole.name} {cut.name}: {verdict.kind}{at}, {measured}{'' if is_right else ' WRONG'}", flush=True)
     if not is_right:
         print(verdict)
     return is_right
