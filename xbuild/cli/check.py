@@ -12,10 +12,12 @@ from attrs import frozen
 
 import xbuild
 from shape_inference import XbuildError
+from shape_inference.escaping import in_line
 
 from ..checking.model.verdict import report_lines
 from ..core.issues import Issue
 from ..files.targets import TargetError, UserError, is_dump
+from ..sharding.unpartitioned import annotated_devices, is_per_device_in_part
 from .candidates import targets
 from .formats import REFUSAL, issues_of, say_programs, say_result
 from .group import REFUSED, load, main, module_of, module_targets, read_target, require
@@ -23,6 +25,7 @@ from .options import (
     PAGE,
     RunRecording,
     check_folder_exists,
+    partition_target,
     shows_all,
     takes_all,
     takes_format,
@@ -95,6 +98,9 @@ def check(
     different processes of one job run. For such modules, it also reports whether the processes compiled the same
     programs, and whether the job would hang.
 
+    If a program was lowered but not partitioned yet, and a part of it is for each device, as in `jax.shard_map`, xbuild
+    partitions it first and reports this; with --partition, xbuild partitions any annotated program.
+
     With --page, the command runs the program in its recorded order until the run ends or is stuck. With --repair, the
     command writes the program with a schedule that runs to completion: the order that the report suggests or, if the
     program has no schedule, the order that the check found.
@@ -121,8 +127,8 @@ def check(
     program = module_of(load(target[0]))
     if repair is not None:
         _check_repair_path(program, Path(repair))
+    program, verdict = _checked(program, send_buffers)
     arguments = [] if page is None else load_arguments(program, None, seed or 0)
-    verdict = xbuild.check(program, send_buffers=send_buffers)
     if page is not None:
         options = recording.options
         recording.write_page(trace_refused(program, arguments, verdict, options, send_buffers=send_buffers))
@@ -169,13 +175,29 @@ def _check_module(target: str, send_buffers: float) -> ProgramChecked:
     except (UserError, XbuildError) as error:
         say(str(error), err=True)
         return ProgramChecked(target, error=error)
-    verdict = xbuild.check(program, send_buffers=send_buffers)
+    program, verdict = _checked(program, send_buffers)
     name = program.name if isinstance(program, xbuild.Module) else ""
     if not prints_document():
         say(f"{target}  {name}".rstrip(), err=verdict.refused)
         _say_report(verdict)
     _say_notices(verdict)
     return ProgramChecked(target, name, verdict)
+
+
+def _checked(
+    program: xbuild.Module | xbuild.ModuleGroup, send_buffers: float
+) -> tuple[xbuild.Module | xbuild.ModuleGroup, xbuild.Verdict]:
+    """A program and its verdict; a program that is in part for each device is partitioned, if xbuild can do that."""
+    verdict = xbuild.check(program, send_buffers=send_buffers)
+    if verdict or not isinstance(program, xbuild.Module) or not is_per_device_in_part(program):
+        return program, verdict
+    try:
+        partitioned = partition_target(program)
+    except XbuildError:
+        return program, verdict
+    name, devices = in_line(program.name), annotated_devices(program)
+    say(f"notice: {name} is for {devices} devices and not partitioned yet, so xbuild has partitioned it", err=True)
+    return partitioned, xbuild.check(partitioned, send_buffers=send_buffers)
 
 
 def _exit_code(verdict: xbuild.Verdict, strict: bool) -> int:

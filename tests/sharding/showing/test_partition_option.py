@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,22 @@ def test_a_program_that_is_not_partitioned_says_how(uneven: str) -> None:
     assert "--partition partitions the program first" in xbuild("cost", uneven).stderr
     assert "notice" not in xbuild("cost", uneven, "--partition").stderr
     assert "notice" not in xbuild("run", uneven, "--partition", "--random", 0).stderr
+
+
+def test_the_check_partitions_what_is_in_part_for_each_device() -> None:
+    dumps = Path(__file__).parents[2] / "data" / "dumps"
+    for target in (dumps / "jax_0.10.2/ir#jit_summed", f"{dumps}/passes"):
+        done = xbuild("check", target, *(["--stage", "before"] if str(target).endswith("passes") else []))
+        assert done.exit_code == 0, done.output
+        assert "devices 0-3 run one program, which has 1 collective" in done.stdout
+        assert done.stderr == (
+            "notice: jit_summed is for 4 devices and not partitioned yet, so xbuild has partitioned it\n"
+        )
+    lowered = dumps / "jax_0.10.2/ir/jax_ir0007_jit_summed_compile.mlir"
+    both = xbuild("check", lowered, BLOCK + ":tensor", "--json")
+    assert both.exit_code == 0
+    assert [each["kind"] for each in json.loads(both.stdout)["programs"]] == ["ok", "ok"]
+    assert xbuild("check", lowered, "--json").exit_code == 0
 
 
 def test_a_partition_that_is_wrong_ends_with_exit_code_1(uneven: str, monkeypatch: pytest.MonkeyPatch) -> None:
