@@ -296,8 +296,10 @@ class _Search:
     def name_of(self, at: int) -> str:
         """The pass that made a text: for the first text of a pipeline inside a pass, this pass."""
         stage = self.stages[at]
-        if stage.name == START and at and self.stages[at - 1].following:
-            stage = evolve(self.stages[at - 1], name=self.stages[at - 1].following)
+        place = self.module.stages.index(stage)
+        if stage.name == START and place and self.module.stages[place - 1].following:
+            earlier = self.module.stages[place - 1]
+            stage = evolve(earlier, name=earlier.following)
         return f"{stage.pipeline}: {stage.name}" if stage.pipeline else stage.name
 
     def is_partitioned(self, at: int) -> bool:

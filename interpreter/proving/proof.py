@@ -222,4 +222,5 @@ def _layouts(specs: Any, before: Any, after: Any, name: str, mesh: Mesh | None) 
 
 
 def _is_spec(given: Any) -> bool:
-    return isinstance(given, P) or type(given).__name__ == "PartitionSpec"
+    """Whether an object is a P, or the PartitionSpec of some version of JAX."""
+    return isinstance(given, P) or type(given).__name__ in ("P", "PartitionSpec")
