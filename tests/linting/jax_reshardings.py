@@ -3,14 +3,20 @@
 Run as a child process, it prints a row for each: what it is, XLA's warnings before, lint's issues with the line after
 the function's first and the fix, XLA's warnings after, and lint's issues after. The first ones have the shardings of
 public reports; `docs/lint.md` lists them.
+
+`python -m tests.linting.jax_reshardings --random 500 --seed 1` draws shardings over meshes of up to three axes instead,
+and prints those for which lint and XLA differ or the fix does not help, and the counts.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
 from typing import Any
 
 # This import sets JAX's number of devices, so it precedes that of JAX.
@@ -110,6 +116,30 @@ def others() -> Iterator[Case]:
         yield f"{before} to {after}", XY, move, (array(8, 16, 32),), {"in_shardings": named(XY, *before)}
 
 
+def drawn(count: int, seed: int) -> Iterator[Case]:
+    """Random shardings before and after, of arrays of two to four dimensions."""
+    random = Random(seed)
+    meshes = [XY, AB, SQUARE, Mesh(DEVICES.reshape(2, 2, 2), ("a", "b", "c"))]
+    for _ in range(count):
+        mesh, rank = random.choice(meshes), random.randint(2, 4)
+        before, after = (draw_spec(random, mesh.axis_names, rank) for _ in range(2))
+
+        def move(stage: Any, z: Any, mesh: Mesh = mesh, after: Any = after) -> Any:
+            h = stage(z * 2)
+            return jax.lax.with_sharding_constraint(h, named(mesh, *after)) + 1
+
+        options = {"in_shardings": named(mesh, *before)}
+        yield f"{dict(mesh.shape)}: {before} to {after}", mesh, move, (array(*[16] * rank),), options
+
+
+def draw_spec(random: Random, axes: Sequence[str], rank: int) -> P:
+    used = random.sample(axes, random.randint(0, len(axes)))
+    dims: list[list[str]] = [[] for _ in range(rank)]
+    for axis in used:
+        random.choice(dims).append(axis)
+    return P(*(tuple(each) or None for each in dims))
+
+
 def lowered_of(function: Callable[..., Any], stage: Any, arguments: Any, options: Any) -> Any:
     return jax.jit(lambda *args: function(stage, *args), **options).lower(*arguments)
 
@@ -119,29 +149,61 @@ def issues_of(lowered: Any, function: Callable[..., Any]) -> list[tuple[str, int
     return [(each.rule, each.source.line - first, each.fix) for each in xb.lint(lowered).issues]
 
 
-def main() -> None:
-    rows = []
-    for name, mesh, function, arguments, options in (*reported(), *others()):
-        lowered = lowered_of(function, lambda x: x, arguments, options)
-        _, before = count_warnings(lowered)
-        found = issues_of(lowered, function)
-        staged = [match[1] for _, _, fix in found if (match := re.search(r"constraint to (P\(.*\)) between", fix))]
-        after, left = before, found
-        if staged:
-            spec = eval(staged[0], {"P": P})
-            fixed = lowered_of(function, constrain(mesh, *spec), arguments, options)
-            _, after = count_warnings(fixed)
-            left = issues_of(fixed, function)
-        rows.append([name, before, found, after, left])
+Row = list[Any]
+
+
+def row_of(case: Case) -> Row:
+    name, mesh, function, arguments, options = case
+    lowered = lowered_of(function, lambda x: x, arguments, options)
+    _, before = count_warnings(lowered)
+    found = issues_of(lowered, function)
+    staged = [match[1] for _, _, fix in found if (match := re.search(r"constraint to (P\(.*\)) between", fix))]
+    if not staged:
+        return [name, before, found, before, found]
+    fixed = lowered_of(function, constrain(mesh, *eval(staged[0], {"P": P})), arguments, options)
+    _, after = count_warnings(fixed)
+    return [name, before, found, after, issues_of(fixed, function)]
+
+
+def row_of_callback() -> Row:
     argument = named(BATCH, "batch")
     lowered = lowered_of(restored, None, (array(8, 16),), {"in_shardings": argument})
     _, before = count_warnings(lowered)
-    found = issues_of(lowered, restored)
     both = (argument, named(BATCH, "fsdp"))
     fixed = lowered_of(restored_as_fixed, None, (array(8, 16), array(16, 8)), {"in_shardings": both})
     _, after = count_warnings(fixed)
-    rows.append(["openpi#112", before, found, after, issues_of(fixed, restored_as_fixed)])
-    print(json.dumps(rows))
+    return ["openpi#112", before, issues_of(lowered, restored), after, issues_of(fixed, restored_as_fixed)]
+
+
+def search(count: int, seed: int) -> None:
+    """Print the random reshardings for which lint and XLA differ or the fix does not help, and the counts."""
+    counts = Counter[str]()
+    for case in drawn(count, seed):
+        name, before, found, after, _ = row_of(case)
+        is_named = any(rule == "full_rematerialization" for rule, _, _ in found)
+        is_staged = any("with_sharding_constraint to P(" in fix for _, _, fix in found)
+        kinds = {
+            "warned": before,
+            "named": before and is_named,
+            "not warned, but named": is_named and not before,
+            "warned with the fix": before and after,
+            "without a sharding in the fix": is_named and not is_staged,
+        }
+        counts.update(kind for kind, value in kinds.items() if value)
+        if bool(before) != is_named or (before and after):
+            print(name, before, found, after)
+    print(f"{count} reshardings: {dict(counts)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--random", type=int, default=0, help="the number of reshardings to draw")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    if given.random:
+        search(given.random, given.seed)
+    else:
+        print(json.dumps([*map(row_of, (*reported(), *others())), row_of_callback()]))
 
 
 if __name__ == "__main__":
