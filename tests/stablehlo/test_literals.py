@@ -46,7 +46,7 @@ REFUSED = [
     ("dense<[[1, 2, 3], [4]]> : tensor<2x2xi8>", "the nesting of the lists does not match s8[2,2]"),
     ("dense<1000> : tensor<i8>", "1000 is out of range for s8"),
     ("dense<-1> : tensor<ui8>", "-1 is out of range for u8"),
-    ("dense<1.5> : tensor<i8>", "1.5 is not an element of s8"),
+    ("dense<1.5> : tensor<i8>", "1.5 is not a value of s8"),
     ("dense<1> : tensor<f32>", "write a float with a decimal point, such as 1.0"),
     ("dense<0x1FFFFFFFF> : tensor<f32>", "has more bits than f32"),
     ('dense<"0x0000"> : tensor<2xf32>', "2 bytes do not hold a whole number of f32 elements"),

@@ -66,7 +66,7 @@ def test_a_constant_may_be_a_tuple() -> None:
 @pytest.mark.parametrize(
     ("literal", "why"),
     [("(1)", "',' between the elements of a tuple"), ("(1, 2, 3)", "')' after the 2 elements"), ("1", "'(' before the"),
-     ("(1, {2})", "braces are nested deeper"), ("(1, x)", "is not an element of s32"), ("(1, 2", "')'")],
+     ("(1, {2})", "braces are nested deeper"), ("(1, x)", "is not a value of s32"), ("(1, 2", "')'")],
 )  # fmt: skip
 def test_a_tuple_that_does_not_fit_is_refused(literal: str, why: str) -> None:
     error = fault(f"ENTRY e {{\n  ROOT c = (f32[], s32[]) constant({literal})\n}}")

@@ -69,7 +69,7 @@ _LEAST = 2.0**-127
 
 
 class WordError(Exception):
-    """The n-th word of a literal is not an element of the type; the message says why."""
+    """The n-th word of a literal is not a value of the type; the message says why."""
 
     def __init__(self, number: int, message: str) -> None:
         super().__init__(message)
@@ -106,7 +106,7 @@ def _integers(words: Sequence[str], dtype: PrimitiveType) -> Array:
 
 def _integer(number: int, word: str, dtype: PrimitiveType) -> int:
     if not _INTEGER.fullmatch(word) or word in ("true", "false"):
-        raise WordError(number, f"{word[:40]} is not an element of {dtype}")
+        raise WordError(number, f"{word[:40]} is not a value of {dtype}")
     return int(word, 16 if "0x" in word else 10)
 
 
@@ -136,7 +136,7 @@ def _has_bits(words: Sequence[str]) -> bool:
 def _refuse_float(words: Sequence[str], dtype: PrimitiveType) -> None:
     number, word = next((n, w) for n, w in enumerate(words) if not re.fullmatch(_FLOAT, w))
     also = "; write a float with a decimal point, such as 1.0, or as bits, such as 0x7F800000" if word else ""
-    raise WordError(number, f"{word[:40]} is not an element of {dtype}{also}")
+    raise WordError(number, f"{word[:40]} is not a value of {dtype}{also}")
 
 
 def _float_of_bits(number: int, word: str, dtype: PrimitiveType) -> Array:

@@ -331,7 +331,7 @@ class _Literal:
         return next(match.start() for n, match in enumerate(_WORD.finditer(self.text)) if n == number)
 
     def _wrong(
-        self, number: int, word: str, dtype: PrimitiveType, why: str = "is not an element of", also: str = ""
+        self, number: int, word: str, dtype: PrimitiveType, why: str = "is not a value of", also: str = ""
     ) -> NoReturn:
         self.fail("invalid_literal", f"{word[:40]} {why} {dtype}{also and f', {also}'}", at=self._place(number))
 
@@ -378,7 +378,7 @@ class _Literal:
             return plain
         if not 0 < bits < bound:
             room = f"which has payloads of 0x1 to {bound - 1:#x}" if bound > 1 else "whose NaN has no payload"
-            self._wrong(number, word, dtype, "is not an element of", room)
+            self._wrong(number, word, dtype, "is not a value of", room)
         return nan_of(dtype, bits, word.startswith("-"))
 
     def _check_range(self, words: list[str], wide: Any, values: Any, dtype: PrimitiveType) -> None:
