@@ -65,6 +65,8 @@ RUNS: dict[str, list[str]] = {
         "cost large.hlo --machine small.json",
     ],
     "equivalent": ["equivalent ok.hlo ok.hlo", "equivalent nan.hlo double.hlo", "equivalent bad.hlo ok.hlo"],
+    "prove": ["prove ok.hlo ok.hlo", "prove nan.hlo double.hlo", f"prove {DUMPS}/jax_0.10.2/xla"],
+    "prove.by_pass": [f"prove {DUMPS}/passes --by pass"],
     "shard": ["shard shards.hlo", f"shard {BLOCK}:full", "shard bad.hlo", "shard ok.hlo"],
     "shard.explain": ["shard shards.hlo --explain y", f"shard {BLOCK}:full --explain all-gather.39"],
     "shard.compare": [f"shard {BLOCK}:full --compare tensor"],
@@ -118,7 +120,7 @@ def documented() -> dict[str, list[str]]:
     for line in (ROOT / "docs/formats.md").read_text().splitlines():
         if line.startswith("### "):
             schema = line[4:].strip("`") if "`" in line else ""
-        elif named := re.match(r"`shard .*`xbuild\.(shard\.\w+)/1`", line):
+        elif named := re.match(r"`(?:prove|shard) .*`xbuild\.(\w+\.\w+)/1`", line):
             schema = named[1]
         elif line.startswith("## "):
             schema = "-"
@@ -141,7 +143,9 @@ def matches(pattern: str, path: str) -> bool:
 def test_documented_keys_are_printed(schema: str) -> None:
     table = documented()
     patterns = [*table[""], *table[schema]]
-    if schema in ("check", "lint"):
+    if schema.startswith("prove"):
+        patterns += [*table["equivalent"], *table["prove"]]
+    if schema in ("check", "lint", "prove"):
         patterns += [f"programs[].{pattern}" for pattern in patterns if not pattern.startswith("pro")]
     if schema == "run":
         patterns += [f"verdict.{pattern}" for pattern in table["check"]]
@@ -163,7 +167,8 @@ RARE = {
     "findings[].facts[]", "memory.alive[].index[]", "notes[]", "undecided[]", "compared[].device", "compared[].output",
     "compared[].sides[]", "compared[].same", "compared[].ulps", "compared[].index.**", "compared[].values.**",
     "compared[].note", "stopped.parting[]", "stopped.devices[].missing[]", "findings[].trips[]",
-    "partitioned.refused", "kinds[]", "example.arguments.**",
+    "partitioned.refused", "kinds[]", "example.arguments.**", "layouts[]", "between[]", "unread[]",
+    "changes[].before.*",
 }  # fmt: skip
 """Keys that only programs print that take long to make: they are those of lists that are often empty."""
 
