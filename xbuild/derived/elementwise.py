@@ -152,9 +152,9 @@ def _binary(strict: Callable[..., Value], dtype: str = "s32") -> Callable[..., V
 _DOCUMENTATION = """{sentence}
 
     Shapes: a scalar fits any shape. If the operands have equal rank, an extent of 1 stretches to the extent of the
-    other operand. If an operand has a lower rank, broadcast_dimensions (strictly ascending) maps the dimensions of
-    this operand to those of the result, and its extents of 1 also stretch. Records a reshape and a broadcast where necessary, then the op. A
-    Python number or list takes the element type of the other operand; an array keeps its own.
+    other operand. If an operand has a lower rank, broadcast_dimensions (strictly ascending) maps the dimensions of this
+    operand to those of the result, and its extents of 1 also stretch. Records a reshape and a broadcast where
+    necessary, then the op. A Python number or list takes the element type of the other operand; an array keeps its own.
     Raises: rank_mismatch, dimension_mismatch, dimension_out_of_range, bad_order, duplicate_dimension,
     attribute_length_mismatch, invalid_attribute or element_type_mismatch; also the same errors as xb.ops.{name}.
 
