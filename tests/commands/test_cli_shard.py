@@ -67,6 +67,20 @@ def test_explanations_and_text(target: str) -> None:
     assert "has no value 'q'" in wrong.output
 
 
+def test_a_parameter_has_the_name_that_the_table_shows(tmp_path: Path) -> None:
+    path = tmp_path / "named.hlo"
+    path.write_text("""HloModule m
+ENTRY e {
+  a = f32[8,4] parameter(0), sharding={mesh['x'=2], [{'x'}, {}]}, metadata={op_name="p[\'w\']"}
+  ROOT n = f32[8,4] negate(a)
+}
+""")
+    assert "p['w'] " in said(str(path))
+    assert said(str(path), "--explain", "p['w']") == said(str(path), "--explain", "a")
+    propagated = xb.shard.propagate(xb.parse_hlo(path.read_text()))
+    assert propagated.sharding("p['w']") == propagated.sharding("a")
+
+
 def test_json_has_every_value(target: str) -> None:
     found = json.loads(said(target, "--json"))
     assert (found["mesh"], found["strategy"], len(found["conflicts"])) == ({"x": 2, "y": 2}, "shardy", 2)

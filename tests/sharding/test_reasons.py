@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 import xbuild as xb
 from shape_inference import XbuildError
@@ -187,6 +188,8 @@ def test_advice_holds_what_it_says() -> None:
     [advice] = xb.shard.advise(found, found.communications[0].name)
     assert (advice.value, advice.bytes, advice.bytes_before) == ("parameter.2", 0, 48)
     assert (advice.held, advice.held_before) == (96, 48)
+    assert str(advice).endswith(" instead of 48, and holds 96 bytes of parameter.2 instead of 48")
+    assert str(evolve(advice, held=48)).endswith(", and holds as many bytes of parameter.2 as before")
     followed = xb.shard.partition(xb.shard.annotated(stated, {advice.value: advice.sharding}), mesh=mesh)
     assert followed.communications == ()
     plain = xb.shard.partition(found.whole, propagate=False, mesh=mesh)

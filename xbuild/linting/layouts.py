@@ -249,6 +249,7 @@ def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
         best = max(gains, key=lambda gain: gain.seconds)
         advice = best.advice
         bytes_saved = advice.bytes_before - advice.bytes
+        held = f"{short(advice.held, 'B')} of it instead of {short(advice.held_before, 'B')}"
         yield Issue(
             "avoidable_gather",
             "warning",
@@ -258,7 +259,7 @@ def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
             (communication.name, communication.value, advice.value),
             fix=f"state {in_line(advice.value)} as {describe(advice.sharding)}: a device then sends "
             f"{short(advice.bytes, 'B')} in total instead of {short(advice.bytes_before, 'B')}, and holds "
-            f"{short(advice.held, 'B')} of it instead of {short(advice.held_before, 'B')}",
+            f"{'as much of it as before' if advice.held == advice.held_before else held}",
             facts={"bytes": bytes_saved, "seconds": best.seconds},
         )
 

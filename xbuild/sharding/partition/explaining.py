@@ -17,6 +17,7 @@ from shape_inference import Shape, refuse
 
 from ...core.builder import Value
 from ...core.graph import Computation, Instruction, Module
+from ...properties.effects import name_in_report
 from ..propagation import Propagated, ShardingExplanation
 from ..propagation import explain as explain_value
 from ..sharding import Sharding
@@ -90,6 +91,8 @@ def explain(
 
 
 def _explain_global_value(found: Partitioned, name: str, leaf: int) -> ValueExplanation:
+    reported = (each.name for each in found.whole.entry.parameters if name_in_report(each) == name)
+    name = next(reported, name)
     inserted = tuple(each for each in found.communications if name in (each.value, _name_user(each)))
     if not any(each.name == name for computation in found.whole.computations for each in computation.instructions):
         names = ", ".join(each.name for each in found.communications) or "none"
@@ -131,6 +134,8 @@ class Advice:
     def __str__(self) -> str:
         sent = f"a device sends {self.bytes} bytes in total instead of {self.bytes_before}"
         held = f"holds {self.held} bytes of {self.value} instead of {self.held_before}"
+        if self.held == self.held_before:
+            held = f"holds as many bytes of {self.value} as before"
         return (
             f"if {self.value} is stated as {describe(self.sharding)}, this collective is not inserted: {sent}, and "
             f"{held}"

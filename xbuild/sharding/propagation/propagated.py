@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 from shape_inference import AnyShape, TupleShape, leaves, refuse
 
 from ...core.graph import Instruction, Module, Source
+from ...properties.effects import name_in_report
 from ...properties.mesh import Mesh
 from ..hlo_text import AnySharding
 from ..rules import factor_name
@@ -123,6 +124,8 @@ class Propagated:
             for instruction in computation.instructions:
                 if instruction in self._flow.leaves:
                     named.setdefault(instruction.name, instruction)
+        for parameter in self._flow.module.entry.parameters:
+            named.setdefault(name_in_report(parameter), parameter)
         return named
 
     def _find(self, name: str) -> Instruction:
