@@ -110,6 +110,14 @@ def test_the_newest_of_several_dumps_of_a_rank_is_used(nvrx: Path, tmp_path: Pat
         data["entries"] = data["entries"][:1]
         (early / path.name).write_bytes(pickle.dumps(data))
     assert found(find(early, tmp_path / "late")) == found(find(tmp_path / "late"))
+    assert found(find(tmp_path / "late", early)) == found(find(tmp_path / "late"))
+
+
+def test_the_rank_may_be_in_the_name_of_the_folder(nvrx: Path, tmp_path: Path) -> None:
+    for rank in range(16):
+        (tmp_path / f"rank_{rank}").mkdir()
+        shutil.copy(nvrx / "lock_gil_1st" / f"_dump_{rank}", tmp_path / f"rank_{rank}" / "dump.pickle")
+    assert found(find(tmp_path)) == ([9, 14], ["never_launched"])
 
 
 @pytest.mark.slow

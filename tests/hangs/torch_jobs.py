@@ -94,7 +94,7 @@ def run_job(job: dict[str, Any], folder: Path, port: int) -> None:
 
 
 def _wait_until_stuck(process: subprocess.Popen[bytes], folder: Path, world: int) -> None:
-    """Wait until all ranks have launched something and no dump changes any more, or until the job ends."""
+    """RankWait until all ranks have launched something and no dump changes any more, or until the job ends."""
     begin = since = time.monotonic()
     before: list[bytes] = []
     while time.monotonic() - begin < MOST_SECONDS and process.poll() is None:

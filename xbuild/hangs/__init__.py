@@ -10,6 +10,6 @@
 
 from .diagnosis import Diagnosis, diagnose
 from .reading import read_job
-from .records import KINDS, DumpError, Job, Root
+from .records import KINDS, DumpError, Root, StuckJob
 
-__all__ = ["KINDS", "Diagnosis", "DumpError", "Job", "Root", "diagnose", "read_job"]
+__all__ = ["KINDS", "Diagnosis", "DumpError", "Root", "StuckJob", "diagnose", "read_job"]

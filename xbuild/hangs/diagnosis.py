@@ -12,8 +12,8 @@ from attrs import define, field
 from shape_inference.escaping import in_line
 
 from ..core.report_text import MORE, WIDTH, Line, StyledText, folded, indented, labelled, more_line, plain
-from .records import Job, Operation, Root, name_ranks
-from .waits import Waits, build_waits, find_roots, reach_roots
+from .records import Launch, Root, StuckJob, name_ranks
+from .waits import WaitGraph, build_waits, find_roots, reach_roots
 
 _SAID = {
     "never_launched": "never launched {op}",
@@ -35,7 +35,7 @@ _FIXES = {
     "wrong_order": "launch the operations of all groups in the same order on all ranks",
     "unmatched": "let each send name the rank of the recv that it belongs to, in the same order on both sides",
     "dead": "look at the log of the rank; after it has ended, all others wait for it",
-    "unknown": "collect the dump of these ranks as well; without it they cannot be told from the ranks at fault",
+    "unknown": "collect the dump of these ranks as well; without them, nobody knows whether these ranks are at fault",
 }
 
 
@@ -46,8 +46,8 @@ class Diagnosis:
     `waiting` has, for each rank that waits because of them, the ranks at fault for which it waits, directly or not.
     """
 
-    job: Job = field(repr=False)
-    waits: Waits = field(repr=False)
+    job: StuckJob = field(repr=False)
+    waits: WaitGraph = field(repr=False)
     roots: tuple[Root, ...]
     waiting: dict[int, list[int]]
 
@@ -172,11 +172,11 @@ class Diagnosis:
 
 
 def _operation_text(root: Root) -> str:
-    operation: Operation | None = root.operation
+    operation: Launch | None = root.operation
     return "an operation" if operation is None else str(operation)
 
 
-def diagnose(job: Job) -> Diagnosis:
+def diagnose(job: StuckJob) -> Diagnosis:
     """Find the ranks at fault in a stuck job."""
     waits = build_waits(job)
     roots = find_roots(waits)

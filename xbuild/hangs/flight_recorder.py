@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .records import DumpError, Frame, Job, Operation, RankRecord
+from .records import DumpError, Launch, RankRecord, StackFrame, StuckJob
 
 MOST_ENTRIES = 1_000_000
 MOST_RANKS = 1 << 20
@@ -24,7 +24,7 @@ def is_flight_recorder(data: Any) -> bool:
     return isinstance(data, dict) and "entries" in data and ("version" in data or "pg_config" in data)
 
 
-def read_flight_recorder(job: Job, data: Mapping[str, Any], rank: int, source: str) -> RankRecord:
+def read_flight_recorder(job: StuckJob, data: Mapping[str, Any], rank: int, source: str) -> RankRecord:
     """Read the dump of one rank into the job; raises DumpError for data of another layout."""
     version = str(data.get("version", ""))
     if version and not version.startswith("2."):
@@ -36,10 +36,11 @@ def read_flight_recorder(job: Job, data: Mapping[str, Any], rank: int, source: s
         raise DumpError(f"{source}: the dump has {len(entries):,} entries; the limit is {MOST_ENTRIES:,}")
     record = RankRecord(rank, source)
     names = _read_groups(job, data, entries)
-    frames: dict[tuple[str, int, str], Frame] = {}
+    frames: dict[tuple[str, int, str], StackFrame] = {}
     raw = sorted(entries, key=lambda entry: _number(entry.get("record_id"), 0))
     _read_counts(job, record, data, raw, names)
     record.is_partial = not raw or _number(raw[0].get("record_id"), 0) > 0
+    record.newest = _number(raw[-1].get("record_id"), -1) if raw else -1
     record.replace_operations(_finish_batches(_operations(job, record, raw, frames)))
     for each in record.operations:
         if each.pair is None:
@@ -52,7 +53,7 @@ def read_flight_recorder(job: Job, data: Mapping[str, Any], rank: int, source: s
 # Groups, and how far the rank came in each
 
 
-def _read_groups(job: Job, data: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+def _read_groups(job: StuckJob, data: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     """Add the groups of a dump to the job; returns the name of the group of each number that the rank uses for it."""
     named: list[str] = []
     config = data.get("pg_config")
@@ -108,7 +109,7 @@ def _member_ranks(text: Any) -> tuple[int, ...]:
 
 
 def _read_counts(
-    job: Job,
+    job: StuckJob,
     record: RankRecord,
     data: Mapping[str, Any],
     entries: Sequence[Mapping[str, Any]],
@@ -136,8 +137,11 @@ def _read_counts(
 
 
 def _operations(
-    job: Job, record: RankRecord, entries: Sequence[Mapping[str, Any]], frames: dict[tuple[str, int, str], Frame]
-) -> Iterator[Operation]:
+    job: StuckJob,
+    record: RankRecord,
+    entries: Sequence[Mapping[str, Any]],
+    frames: dict[tuple[str, int, str], StackFrame],
+) -> Iterator[Launch]:
     """The operations of a rank.
 
     NCCL retires what has timed out, too, so a retired operation has completed only where a back end keeps no states.
@@ -157,7 +161,7 @@ def _operations(
             or (not is_message and sequence <= record.completed.get(group, -1))
         )
         pair = _pair_of(name, job.groups[group].members) if is_message else None
-        yield Operation(
+        yield Launch(
             group,
             sequence,
             _plain_name(name),
@@ -181,7 +185,7 @@ def _is_message(entry: Mapping[str, Any]) -> bool:
     return bool(entry.get("is_p2p")) and _PAIR.search(str(entry.get("profiling_name", ""))) is not None
 
 
-def _finish_batches(operations: Iterator[Operation]) -> Iterator[Operation]:
+def _finish_batches(operations: Iterator[Launch]) -> Iterator[Launch]:
     """Messages of a batch end with it: the recorder keeps the state of a batch in the entry that closes it."""
     from attrs import evolve
 
@@ -227,14 +231,14 @@ def _texts(values: Any) -> tuple[str, ...]:
     return tuple(map(str, values)) if isinstance(values, (list, tuple)) else ()
 
 
-def _frames(values: Any, known: dict[tuple[str, int, str], Frame]) -> tuple[Frame, ...]:
+def _frames(values: Any, known: dict[tuple[str, int, str], StackFrame]) -> tuple[StackFrame, ...]:
     if not isinstance(values, (list, tuple)):
         return ()
     found = []
     for value in values:
         if isinstance(value, dict):
             key = (str(value.get("filename", "")), _number(value.get("line"), 0), str(value.get("name", "")))
-            found.append(known.setdefault(key, Frame(*key)))
+            found.append(known.setdefault(key, StackFrame(*key)))
     return tuple(found)
 
 

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from .records import Job, Operation, RankRecord, Rendezvous, Root, ranges
+from .records import Launch, RankRecord, Root, StuckJob, XlaRendezvous, ranges
 
 # ----------------------------------------------------------------------------
 # XLA's rendezvous: each thread that waits says for what
@@ -29,7 +29,7 @@ _OP = re.compile(r"op_id=(-?\d+)")
 _UNSTUCK = re.compile(r"This thread is unstuck waiting for[^`\n]*`[^`\n]*?RendezvousKey\{([^}\n]*)\}`")
 
 
-def _read_rendezvous(text: str) -> Iterator[Rendezvous]:
+def _read_rendezvous(text: str) -> Iterator[XlaRendezvous]:
     waiting: dict[str, set[int]] = defaultdict(set)
     names: dict[str, str] = {}
     for match in _WAITING.finditer(text):
@@ -42,10 +42,10 @@ def _read_rendezvous(text: str) -> Iterator[Rendezvous]:
         devices, participants, op = _DEVICES.search(key), _PARTICIPANTS.search(key), _OP.search(key)
         listed = tuple(int(each) for each in re.findall(r"\d{1,7}", devices[1])) if devices else ()
         count = int(participants[1][:7]) if participants else len(listed)
-        yield Rendezvous(names[key], listed, count, len(ids), int(op[1][:18]) if op else None)
+        yield XlaRendezvous(names[key], listed, count, len(ids), int(op[1][:18]) if op else None)
 
 
-def _read_old_rendezvous(job: Job, text: str, source: str) -> bool:
+def _read_old_rendezvous(job: StuckJob, text: str, source: str) -> bool:
     """Older releases name the rank of each participant that waits."""
     waiting: dict[str, set[int]] = defaultdict(set)
     for match in _OLD_WAITING.finditer(text):
@@ -61,7 +61,7 @@ def _read_old_rendezvous(job: Job, text: str, source: str) -> bool:
             if rank in ranks:
                 record.launched[group.name] = number
                 record.replace_operations([
-                    *record.operations, Operation(group.name, number, "collective", len(record.operations), False)
+                    *record.operations, Launch(group.name, number, "collective", len(record.operations), False)
                 ])  # fmt: skip
     return bool(waiting)
 
@@ -74,7 +74,7 @@ _THUNK = re.compile(r"- exec\[(\d+)\] thunk\[(\d+)/(\d+)\] (\w+): (\S+) at ")
 PROGRESS = "thunks"
 
 
-def _read_progress(job: Job, text: str, source: str) -> bool:
+def _read_progress(job: StuckJob, text: str, source: str) -> bool:
     first: dict[int, tuple[int, str]] = {}
     device, title = None, ""
     for line in text.splitlines():
@@ -91,7 +91,7 @@ def _read_progress(job: Job, text: str, source: str) -> bool:
         record = job.ranks.setdefault(rank, RankRecord(rank, source, is_partial=True))
         record.launched[PROGRESS] = number
         record.completed[PROGRESS] = number - 1
-        record.replace_operations([Operation(PROGRESS, number, name, 0, False)])
+        record.replace_operations([Launch(PROGRESS, number, name, 0, False)])
     job.add_limit("untried on real output: no progress lines of XLA:GPU were at hand when the reader was written")
     return True
 
@@ -109,7 +109,7 @@ _CORES = re.compile(r"(\d+)@([^\s(]*)\s*\(([^)\n]*)\):\s*\[([^\]\n]*)\]")
 _CORE = re.compile(r"(\d+):([^@\s,]+)@(\d+):(\d+)")
 
 
-def _read_digest(job: Job, text: str, source: str) -> bool:
+def _read_digest(job: StuckJob, text: str, source: str) -> bool:
     module, fingerprint = "", ""
     at: dict[tuple[int, str, int, int], tuple[str, str, str]] = {}
     for line in text.splitlines():
@@ -132,7 +132,7 @@ def _read_digest(job: Job, text: str, source: str) -> bool:
         by_place[at[core][2]].append(rank)
         record = job.ranks.setdefault(rank, RankRecord(rank, source, is_partial=True))
         record.launched[group.name] = 0
-        record.replace_operations([Operation(group.name, 0, at[core][2], 0, False)])
+        record.replace_operations([Launch(group.name, 0, at[core][2], 0, False)])
         job.facts.append(
             f"rank {rank} is task {core[0]}, host {core[1]}, chip {core[2]}, core {core[3]}, at {at[core][2]}"
         )
@@ -167,7 +167,7 @@ _SIGNALS = {-9: "SIGKILL", -11: "SIGSEGV", -7: "SIGBUS", -4: "SIGILL", -8: "SIGF
 _RECEIVED = re.compile(r"op\.preamble\.length <= op\.nbytes\. (\d{1,15}) vs (\d{1,15})")
 
 
-def _read_ends(job: Job, text: str) -> bool:
+def _read_ends(job: StuckJob, text: str) -> bool:
     found = False
     for match in _RECEIVED.finditer(text):
         found = True
@@ -196,7 +196,7 @@ def _read_ends(job: Job, text: str) -> bool:
 # All of them
 
 
-def read_log(job: Job, text: str, source: str) -> bool:
+def read_log(job: StuckJob, text: str, source: str) -> bool:
     """Read what a log says about a hang into the job; False if it says nothing."""
     found = False
     rendezvous = [*_read_rendezvous(text)]
@@ -216,6 +216,6 @@ def read_log(job: Job, text: str, source: str) -> bool:
     return found
 
 
-def _count(job: Job, name: str) -> bool:
+def _count(job: StuckJob, name: str) -> bool:
     job.formats[name] = job.formats.get(name, 0) + 1
     return True

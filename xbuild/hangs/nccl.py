@@ -17,7 +17,7 @@ from typing import Any
 from attrs import define, field
 
 from .flight_recorder import MOST_RANKS
-from .records import DumpError, Job, Operation, RankRecord, Root
+from .records import DumpError, Launch, RankRecord, Root, StuckJob
 
 UNTRIED = "untried on real output: no {} of a real job was at hand when the reader was written"
 
@@ -35,13 +35,13 @@ class Communicator:
         return sum(self.counts[rank].values())
 
 
-def _record(job: Job, rank: int, source: str) -> RankRecord:
+def _record(job: StuckJob, rank: int, source: str) -> RankRecord:
     if not 0 <= rank < MOST_RANKS:
         raise DumpError(f"the rank {rank} is not between 0 and {MOST_RANKS:,}")
     return job.ranks.setdefault(rank, RankRecord(rank, source, is_partial=True, is_ordered=False))
 
 
-def add_communicators(job: Job, communicators: Iterable[Communicator], source: str, launched: bool) -> None:
+def add_communicators(job: StuckJob, communicators: Iterable[Communicator], source: str, launched: bool) -> None:
     """Add the counts of communicators to the job.
 
     Ranks that are ahead wait at the first operation that a rank of the communicator has not launched, or completed.
@@ -61,7 +61,7 @@ def add_communicators(job: Job, communicators: Iterable[Communicator], source: s
             if total > least:
                 name = _differing_name(each, rank, least)
                 record.replace_operations(
-                    [*record.operations, Operation(each.name, least + 1, name, len(record.operations), False)]
+                    [*record.operations, Launch(each.name, least + 1, name, len(record.operations), False)]
                 )
         _flag_different(job, each)
 
@@ -73,7 +73,7 @@ def _differing_name(communicator: Communicator, rank: int, least: int) -> str:
     return max(more, key=lambda name: more[name], default="operation")
 
 
-def _flag_different(job: Job, communicator: Communicator) -> None:
+def _flag_different(job: StuckJob, communicator: Communicator) -> None:
     """Ranks with as many operations as the others, but of other kinds: the minority launched something else."""
     by_total: dict[int, dict[tuple[tuple[str, int], ...], list[int]]] = defaultdict(lambda: defaultdict(list))
     for rank, counts in communicator.counts.items():
@@ -100,7 +100,7 @@ def is_ras(data: Any) -> bool:
     return isinstance(data, dict) and isinstance(data.get("communicators"), list)
 
 
-def read_ras(job: Job, data: Mapping[str, Any], source: str) -> None:
+def read_ras(job: StuckJob, data: Mapping[str, Any], source: str) -> None:
     """Read RAS's report as JSON, which covers all ranks. A rank is numbered as in the largest communicator."""
     listed = [each for each in data["communicators"] if isinstance(each, dict)]
     numbers = _ranks_of_processes(listed)
@@ -169,7 +169,7 @@ def is_ras_text(text: str) -> bool:
     return "NCCL version" in text and ("Communicators..." in text or "Job summary" in text)
 
 
-def read_ras_text(job: Job, text: str, source: str) -> None:
+def read_ras_text(job: StuckJob, text: str, source: str) -> None:
     """Read RAS's report as text, which names the ranks that are behind, and the processes that do not answer."""
     communicators: list[Communicator] = []
     name, kind, bucket = "", "", None
@@ -230,7 +230,7 @@ def is_inspector(data: Any) -> bool:
     )
 
 
-def read_inspector(job: Job, data: Any, source: str) -> None:
+def read_inspector(job: StuckJob, data: Any, source: str) -> None:
     """Read the records of NCCL Inspector: the last completed collective of each rank in each communicator."""
     last: dict[str, dict[int, tuple[int, str]]] = defaultdict(dict)
     for row in data if isinstance(data, list) else [data]:
@@ -255,7 +255,7 @@ def read_inspector(job: Job, data: Any, source: str) -> None:
     job.add_limit(UNTRIED.format("output of NCCL Inspector"))
 
 
-def add_inspected(job: Job) -> None:
+def add_inspected(job: StuckJob) -> None:
     """Add what all files of NCCL Inspector hold together."""
     communicators = []
     for name, ranks in job.inspected.items():

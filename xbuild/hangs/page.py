@@ -10,7 +10,7 @@ from shape_inference.escaping import filled, in_html, policy
 
 from ..core.report_text import Line, html
 from .diagnosis import Diagnosis
-from .records import Operation, name_ranks
+from .records import Launch, name_ranks
 
 MOST_ROWS = 64
 """The rows of lanes on a page; ranks that wait at one operation have one row together."""
@@ -70,7 +70,7 @@ def _lane(diagnosis: Diagnosis, ranks: list[int], kind: str) -> str:
     )
 
 
-def _box(operation: Operation, state: str) -> str:
+def _box(operation: Launch, state: str) -> str:
     frame = next((each for each in operation.frames if each.is_of_user), None)
     line = f"\n{frame.file}:{frame.line}" if frame is not None else ""
     title = in_html(f"{operation} of group {operation.group}, {state}{line}")

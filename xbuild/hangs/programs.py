@@ -23,7 +23,7 @@ from ..properties.order import needed_by
 from ..properties.sites import Site, collectives_of
 from .diagnosis import Diagnosis
 from .logs import PROGRESS
-from .records import Operation, Rendezvous, name_ranks
+from .records import Launch, XlaRendezvous, name_ranks
 
 _KINDS = {
     "AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter",
@@ -33,7 +33,7 @@ _KINDS = {
 
 
 @frozen
-class Placement:
+class ProgramPlace:
     """Where ranks are in the program. `is_missing` says that they never launched the instruction.
 
     `are_all` says that some of the ranks are at the instruction and some never reached it.
@@ -77,7 +77,7 @@ class ProgramFindings:
 
     name: str
     verdict: Verdict
-    placements: tuple[Placement, ...]
+    placements: tuple[ProgramPlace, ...]
     notes: tuple[str, ...]
 
     @property
@@ -147,16 +147,16 @@ def _devices(program: Module | ModuleGroup) -> Sequence[int]:
     return range(program.num_devices) if isinstance(program, Module) else sorted(program.modules)
 
 
-def _from_rendezvous(diagnosis: Diagnosis, program: Module | ModuleGroup) -> Iterator[Placement]:
+def _from_rendezvous(diagnosis: Diagnosis, program: Module | ModuleGroup) -> Iterator[ProgramPlace]:
     for rendezvous in dict.fromkeys(diagnosis.job.rendezvous):
         for site in _sites_of_rendezvous(rendezvous, program):
             missing = rendezvous.participants - rendezvous.arrived
             reason = f"{rendezvous}; {missing} never reached it"
-            yield Placement(rendezvous.devices, site, False, f"{reason}. {_why_missing(site)}", are_all=False)
+            yield ProgramPlace(rendezvous.devices, site, False, f"{reason}. {_why_missing(site)}", are_all=False)
             break
 
 
-def _sites_of_rendezvous(rendezvous: Rendezvous, program: Module | ModuleGroup) -> Iterator[Site]:
+def _sites_of_rendezvous(rendezvous: XlaRendezvous, program: Module | ModuleGroup) -> Iterator[Site]:
     devices = [device for device in rendezvous.devices if device in _devices(program)]
     for device in devices[:1]:
         for site in collectives_of(_entry(program, device)):
@@ -168,7 +168,7 @@ def _sites_of_rendezvous(rendezvous: Rendezvous, program: Module | ModuleGroup) 
                 yield site
 
 
-def _from_names(diagnosis: Diagnosis, program: Module | ModuleGroup) -> Iterator[Placement]:
+def _from_names(diagnosis: Diagnosis, program: Module | ModuleGroup) -> Iterator[ProgramPlace]:
     """The instructions that progress lines name."""
     at: dict[str, list[int]] = defaultdict(list)
     for rank, frontier in diagnosis.waits.frontiers.items():
@@ -182,14 +182,14 @@ def _from_names(diagnosis: Diagnosis, program: Module | ModuleGroup) -> Iterator
                 for instruction in computation.instructions:
                     if instruction.name == name:
                         reason = _why_missing(Site((), instruction)) if {*ranks} & roots else ""
-                        yield Placement(tuple(ranks), Site((), instruction), False, reason)
+                        yield ProgramPlace(tuple(ranks), Site((), instruction), False, reason)
 
 
 # ----------------------------------------------------------------------------
 # Counts of groups
 
 
-def _from_counts(diagnosis: Diagnosis, program: Module | ModuleGroup, notes: list[str]) -> Iterator[Placement]:
+def _from_counts(diagnosis: Diagnosis, program: Module | ModuleGroup, notes: list[str]) -> Iterator[ProgramPlace]:
     """The collective at which each rank is, by its count in the group, and the one that is missing."""
     job = diagnosis.job
     at: dict[tuple[int, bool], tuple[Site, list[int]]] = {}
@@ -206,7 +206,7 @@ def _from_counts(diagnosis: Diagnosis, program: Module | ModuleGroup, notes: lis
                 members = job.groups[operation.group].members
                 _add(at, _site_at(members, operation, program, rank, notes), rank, False)
     for (_, is_missing), (site, ranks) in at.items():
-        yield Placement(tuple(sorted(ranks)), site, is_missing, _why_missing(site) if is_missing else "")
+        yield ProgramPlace(tuple(sorted(ranks)), site, is_missing, _why_missing(site) if is_missing else "")
 
 
 def _add(at: dict[tuple[int, bool], tuple[Site, list[int]]], site: Site | None, rank: int, is_missing: bool) -> None:
@@ -215,7 +215,7 @@ def _add(at: dict[tuple[int, bool], tuple[Site, list[int]]], site: Site | None, 
 
 
 def _site_at(
-    members: tuple[int, ...] | None, operation: Operation, program: Module | ModuleGroup, rank: int, notes: list[str]
+    members: tuple[int, ...] | None, operation: Launch, program: Module | ModuleGroup, rank: int, notes: list[str]
 ) -> Site | None:
     """The collective of the program with this number in the group; None if the program has none, or several loops."""
     if members is None or rank not in _devices(program):

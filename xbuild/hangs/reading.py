@@ -14,7 +14,7 @@ from .flight_recorder import is_flight_recorder, read_flight_recorder
 from .logs import read_log
 from .nccl import add_inspected, is_inspector, is_ras, is_ras_text, read_inspector, read_ras, read_ras_text
 from .plain_pickles import MOST_BYTES, check_plain, read_plain_pickle
-from .records import DumpError, Job
+from .records import DumpError, RankRecord, StuckJob
 
 MOST_FILES = 100_000
 MOST_ITEMS = 4_000_000
@@ -24,12 +24,12 @@ _JSON = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\]])")
 _LAST_NUMBER = re.compile(r"(\d{1,7})(?=\D*$)")
 
 
-def read_job(paths: Sequence[str | os.PathLike[str]]) -> Job:
+def read_job(paths: Sequence[str | os.PathLike[str]]) -> StuckJob:
     """Read the dumps of a stuck job: files, and all files of folders.
 
-    Raises DumpError for a file of no known format, for one that is damaged, hostile or too large, and if there is none.
+    Raises DumpError for a file of no known format, damaged, hostile or too large, and if no file is a dump.
     """
-    job = Job()
+    job = StuckJob()
     files = [*_files(paths)]
     if not files:
         raise DumpError(f"no files in {', '.join(map(str, paths))}; name the dumps, or the folder that holds them")
@@ -58,7 +58,7 @@ def _files(paths: Sequence[str | os.PathLike[str]]) -> Iterator[Path]:
             yield each
 
 
-def _read_file(job: Job, path: Path, place: int) -> bool:
+def _read_file(job: StuckJob, path: Path, place: int) -> bool:
     """Read a file into the job; False if it is of no known format."""
     try:
         with regular(path) as file:
@@ -79,7 +79,7 @@ def _read_file(job: Job, path: Path, place: int) -> bool:
             found = _read_json(data)
         else:
             return _read_text(job, data, name)
-        return _read_data(job, found, name, place)
+        return _read_data(job, found, path, place)
     except DumpError as error:
         raise DumpError(f"{path.name}: {error.args[0]}") from None
 
@@ -101,9 +101,10 @@ def _read_json(data: bytes) -> Any:
     return found
 
 
-def _read_data(job: Job, data: Any, name: str, place: int) -> bool:
+def _read_data(job: StuckJob, data: Any, path: Path, place: int) -> bool:
+    name = path.name.removesuffix(".gz")
     if is_flight_recorder(data):
-        rank = _rank_of(name, place)
+        rank = _rank_of(path, place)
         _keep_newest(job, data, rank, name)
     elif is_ras(data):
         read_ras(job, data, name)
@@ -114,22 +115,22 @@ def _read_data(job: Job, data: Any, name: str, place: int) -> bool:
     return True
 
 
-def _keep_newest(job: Job, data: Any, rank: int, name: str) -> None:
+def _keep_newest(job: StuckJob, data: Any, rank: int, name: str) -> None:
     """Read a dump of the Flight Recorder unless a newer one of the same rank was read."""
     before = job.ranks.get(rank)
     record = read_flight_recorder(job, data, rank, name)
     job.formats["Flight Recorder"] = job.formats.get("Flight Recorder", 0) + 1
     if before is not None:
-        job.add_limit(f"several dumps of one rank, such as rank {rank}: the one with the most operations is used")
-        if _progress(before.operations) > _progress(record.operations):
+        job.add_limit(f"several dumps of one rank, such as rank {rank}: the newest is used")
+        if _progress(before) > _progress(record):
             job.ranks[rank] = before
 
 
-def _progress(operations: Sequence[Any]) -> int:
-    return len(operations)
+def _progress(record: RankRecord) -> tuple[int, int]:
+    return record.newest, sum(each.is_done for each in record.operations)
 
 
-def _read_text(job: Job, data: bytes, name: str) -> bool:
+def _read_text(job: StuckJob, data: bytes, name: str) -> bool:
     if b"\0" in data[:4096]:
         return False
     text = data.decode("utf-8", "replace")
@@ -139,7 +140,13 @@ def _read_text(job: Job, data: bytes, name: str) -> bool:
     return read_log(job, text, name)
 
 
-def _rank_of(name: str, place: int) -> int:
-    """The rank in the name of a file: the number after `rank`, else the last number, else its place among the files."""
-    match = _RANK.search(name) or _LAST_NUMBER.search(name.partition(".")[0])
-    return place if match is None else int(match[1])
+def _rank_of(path: Path, place: int) -> int:
+    """The rank in the name of a file or of its folder: the number after `rank`, else the last number.
+
+    Without a number it is the place among the files.
+    """
+    for name in (path.name, path.parent.name):
+        match = _RANK.search(name) or _LAST_NUMBER.search(name.partition(".")[0])
+        if match is not None:
+            return int(match[1])
+    return place

@@ -18,7 +18,7 @@ class DumpError(Harmless):
 
 
 @frozen
-class Frame:
+class StackFrame:
     """A line of Python on the stack of a launch; innermost frames come first."""
 
     file: str
@@ -40,13 +40,13 @@ class Frame:
         return {"file": self.file, "line": self.line, "function": self.function}
 
 
-def user_frames(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+def user_frames(frames: Sequence[StackFrame]) -> tuple[StackFrame, ...]:
     """The frames in the user's code; all frames if none is."""
     return tuple(frame for frame in frames if frame.is_of_user) or tuple(frames)
 
 
 @frozen
-class Operation:
+class Launch:
     """One launch of a rank. `place` orders the launches of the rank; those of one `batch` were launched together.
 
     `pair` is the sender and the receiver of a message, as ranks of the job; it is None for a collective. `sequence`
@@ -64,7 +64,7 @@ class Operation:
     inputs: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
     types: tuple[str, ...] = ()
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[StackFrame, ...] = ()
     batch: int = -1
 
     @property
@@ -91,8 +91,8 @@ class Root:
     kind: str
     group: str | None
     sequence: int | None
-    frames: tuple[Frame, ...] = ()
-    operation: Operation | None = None
+    frames: tuple[StackFrame, ...] = ()
+    operation: Launch | None = None
     reason: str = ""
 
 
@@ -116,39 +116,40 @@ class RankRecord:
     """What one rank recorded.
 
     `launched` and `completed` are the last sequence number of each group, where they are known. `is_partial` says that
-    the recorder does not hold the first operations of the rank. `is_ordered` is False if the recorder does not tell
-    in which order the rank launched operations of different groups. With `is_completion_count` it knows completed
-    operations only.
+    the recorder does not hold the first operations of the rank, and `newest` is the number of its last record.
+    `is_ordered` is False if the recorder does not tell in which order the rank launched operations of different groups.
+    With `is_completion_count` it knows completed operations only.
     """
 
     rank: int
     source: str = ""
-    operations: list[Operation] = field(factory=list)
+    operations: list[Launch] = field(factory=list)
     launched: dict[str, int] = field(factory=dict)
     completed: dict[str, int] = field(factory=dict)
     is_partial: bool = False
+    newest: int = -1
     is_ordered: bool = True
     is_completion_count: bool = False
-    _by_key: dict[tuple[str, int], Operation] | None = field(default=None, init=False)
+    _by_key: dict[tuple[str, int], Launch] | None = field(default=None, init=False)
 
-    def find(self, group: str, sequence: int) -> Operation | None:
+    def find(self, group: str, sequence: int) -> Launch | None:
         """The collective with this number in a group; None if it is not recorded."""
         if self._by_key is None:
             self._by_key = {each.key: each for each in self.operations if each.pair is None}
         return self._by_key.get((group, sequence))
 
-    def replace_operations(self, operations: Iterable[Operation]) -> None:
+    def replace_operations(self, operations: Iterable[Launch]) -> None:
         """Set the operations."""
         self.operations, self._by_key = [*operations], None
 
     @property
-    def pending(self) -> list[Operation]:
+    def pending(self) -> list[Launch]:
         """The operations that were launched and have not completed, in the order of the launches."""
         return [each for each in self.operations if not each.is_done]
 
 
 @frozen
-class Rendezvous:
+class XlaRendezvous:
     """A collective at which some participants wait: how many have come, of how many, and its channel id."""
 
     what: str
@@ -171,7 +172,7 @@ class Rendezvous:
 
 
 @define(eq=False)
-class Job:
+class StuckJob:
     """All ranks and groups of a job, and what the dumps say beyond them.
 
     `dead` has the evidence that a rank has ended, by rank. `absent` are ranks that other dumps name and that left no
@@ -187,13 +188,13 @@ class Job:
     ended: dict[int, str] = field(factory=dict)
     different: dict[int, Root] = field(factory=dict)
     inspected: dict[str, dict[int, tuple[int, str]]] = field(factory=dict)
-    rendezvous: list[Rendezvous] = field(factory=list)
+    rendezvous: list[XlaRendezvous] = field(factory=list)
     formats: dict[str, int] = field(factory=dict)
     limits: list[str] = field(factory=list)
     facts: list[str] = field(factory=list)
 
     def group(self, name: str) -> Group:
-        """The group with this name, added if there is none."""
+        """The group with this name, added if it is missing."""
         if name not in self.groups:
             self.groups[name] = Group(name)
         return self.groups[name]

@@ -6,7 +6,7 @@ import re
 
 from attrs import define, evolve, field
 
-from .records import Frame, Group, Job, Operation, Root
+from .records import Group, Launch, Root, StackFrame, StuckJob
 
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{0,4}){3,7}\b")
 _HOST = re.compile(r"\b(host|node) ([^\s,;]+)")
@@ -26,14 +26,14 @@ class Redaction:
         number = 1 + sum(each[0] == word for each in self._known)
         return self._known.setdefault((word, text), f"{word}{number}")
 
-    def frame(self, frame: Frame) -> Frame:
-        return Frame(self.name("file", frame.file), frame.line, self.name("function", frame.function))
+    def frame(self, frame: StackFrame) -> StackFrame:
+        return StackFrame(self.name("file", frame.file), frame.line, self.name("function", frame.function))
 
     def group(self, text: str) -> str:
         """The replacement of the name of a group; a number says nothing and stays."""
         return text if text.isdigit() else self.name("group", text)
 
-    def operation(self, operation: Operation) -> Operation:
+    def operation(self, operation: Launch) -> Launch:
         return evolve(
             operation,
             group=self.group(operation.group),
@@ -57,10 +57,10 @@ _COMMON = frozenset((
 """Names of operations that say nothing about a program."""
 
 
-def redact_job(job: Job) -> Job:
+def redact_job(job: StuckJob) -> StuckJob:
     """The job without paths, hosts and names: each is replaced by a word and a number."""
     redaction = Redaction()
-    found = Job(formats=dict(job.formats), rendezvous=list(job.rendezvous))
+    found = StuckJob(formats=dict(job.formats), rendezvous=list(job.rendezvous))
     for rank, record in job.ranks.items():
         copy = evolve(
             record,

@@ -22,25 +22,25 @@ from itertools import pairwise
 import networkx as nx
 from attrs import define, evolve, field, frozen
 
-from .records import Job, Operation, RankRecord, Root, name_ranks, user_frames
+from .records import Launch, RankRecord, Root, StuckJob, name_ranks, user_frames
 
 
 @frozen
-class Wait:
+class RankWait:
     """Why a rank waits for another one: at which operation, and what that one has done instead."""
 
-    at: Operation
+    at: Launch
     why: str
     """`missing`, `behind`, `differs`, `absent`, or `dead`."""
 
 
 @define(eq=False)
-class Waits:
+class WaitGraph:
     """Who waits for whom in a job: `edges[rank][other]`."""
 
-    job: Job
-    edges: dict[int, dict[int, Wait]] = field(factory=lambda: defaultdict(dict))
-    frontiers: dict[int, list[Operation]] = field(factory=dict)
+    job: StuckJob
+    edges: dict[int, dict[int, RankWait]] = field(factory=lambda: defaultdict(dict))
+    frontiers: dict[int, list[Launch]] = field(factory=dict)
     flagged: dict[int, Root] = field(factory=dict)
     """The ranks of a minority that launched something else."""
 
@@ -56,9 +56,9 @@ class Waits:
 # The graph
 
 
-def build_waits(job: Job) -> Waits:
+def build_waits(job: StuckJob) -> WaitGraph:
     """The wait-for graph of a job."""
-    waits = Waits(job)
+    waits = WaitGraph(job)
     _infer_completion(job)
     _members_without_lists(job)
     weak = _disagreements(waits)
@@ -85,14 +85,14 @@ def build_waits(job: Job) -> Waits:
     return waits
 
 
-def _frontier(record: RankRecord) -> list[Operation]:
+def _frontier(record: RankRecord) -> list[Launch]:
     pending = record.pending
     if not pending or not record.is_ordered:
         return pending
     return [each for each in pending if each.batch == pending[0].batch or each is pending[0]]
 
 
-def _infer_completion(job: Job) -> None:
+def _infer_completion(job: StuckJob) -> None:
     """Where no rank has a completed operation, the back end keeps no states: infer them.
 
     An operation that all members launched has completed if the rank launched another one after it.
@@ -120,7 +120,7 @@ def _infer_completion(job: Job) -> None:
         ])  # fmt: skip
 
 
-def _members_without_lists(job: Job) -> None:
+def _members_without_lists(job: StuckJob) -> None:
     """Give groups without a list of members those that the dumps show.
 
     The first group that was made holds all ranks. A rank of another group that never used it is not visible.
@@ -138,7 +138,7 @@ def _members_without_lists(job: Job) -> None:
             )
 
 
-def _unseen_members(job: Job, name: str, seen: Sequence[int]) -> list[int]:
+def _unseen_members(job: StuckJob, name: str, seen: Sequence[int]) -> list[int]:
     """The ranks that may be missing in a group whose known members are all stuck at one operation.
 
     They are those that launched nothing more, else those that themselves wait for one of the known members.
@@ -162,7 +162,7 @@ def _unseen_members(job: Job, name: str, seen: Sequence[int]) -> list[int]:
     ]
 
 
-def _waits_in_group(waits: Waits, rank: int, operation: Operation) -> Iterator[tuple[int, Wait]]:
+def _waits_in_group(waits: WaitGraph, rank: int, operation: Launch) -> Iterator[tuple[int, RankWait]]:
     """For whom a rank waits that is blocked at a collective."""
     job, (name, sequence) = waits.job, operation.key
     absent, found = [], False
@@ -172,40 +172,40 @@ def _waits_in_group(waits: Waits, rank: int, operation: Operation) -> Iterator[t
         record = job.ranks.get(other)
         if record is None:
             if other in job.dead:
-                yield other, Wait(operation, "dead")
+                yield other, RankWait(operation, "dead")
                 found = True
             else:
                 absent.append(other)
         elif other in job.dead and not _has_completed(record, operation):
-            yield other, Wait(operation, "dead")
+            yield other, RankWait(operation, "dead")
             found = True
         elif record.launched.get(name, -1) < sequence:
-            yield other, Wait(operation, "missing")
+            yield other, RankWait(operation, "missing")
             found = True
         elif (wait := _wait_for_launched(waits, record, operation)) is not None:
             yield other, wait
             found = True
     if not found:
-        yield from ((other, Wait(operation, "absent")) for other in absent)
+        yield from ((other, RankWait(operation, "absent")) for other in absent)
 
 
-def _has_completed(record: RankRecord, operation: Operation) -> bool:
+def _has_completed(record: RankRecord, operation: Launch) -> bool:
     own = record.find(*operation.key)
     return own.is_done if own is not None else operation.sequence <= record.completed.get(operation.group, -1)
 
 
-def _wait_for_launched(waits: Waits, record: RankRecord, operation: Operation) -> Wait | None:
+def _wait_for_launched(waits: WaitGraph, record: RankRecord, operation: Launch) -> RankWait | None:
     """The wait for a rank that launched the operation as well: it may be behind, or have launched something else."""
     own = record.find(*operation.key)
     root = waits.flagged.get(record.rank)
     if root is not None and root.group == operation.group and root.sequence in (None, operation.sequence):
-        return Wait(operation, "differs")
+        return RankWait(operation, "differs")
     if own is None or own.is_done:
         return None
     if not any(each is own for each in waits.frontiers[record.rank]):
-        return Wait(operation, "behind")
+        return RankWait(operation, "behind")
     if operation.is_started and own.is_started is False:
-        return Wait(operation, "behind")
+        return RankWait(operation, "behind")
     return None
 
 
@@ -213,8 +213,8 @@ def _wait_for_launched(waits: Waits, record: RankRecord, operation: Operation) -
 class _Messages:
     """The messages of a job: the pending ones of each rank by sender and receiver, in order."""
 
-    job: Job
-    pending: dict[tuple[int, tuple[int, int]], list[Operation]] = field(factory=lambda: defaultdict(list))
+    job: StuckJob
+    pending: dict[tuple[int, tuple[int, int]], list[Launch]] = field(factory=lambda: defaultdict(list))
     totals: Counter[tuple[int, tuple[int, int]]] = field(factory=Counter)
 
     def __attrs_post_init__(self) -> None:
@@ -225,8 +225,8 @@ class _Messages:
                     if not each.is_done:
                         self.pending[rank, each.pair].append(each)
 
-    def partner(self, rank: int, operation: Operation) -> Operation | None:
-        """The pending operation of the other side that belongs to a pending message; None if there is none."""
+    def partner(self, rank: int, operation: Launch) -> Launch | None:
+        """The pending operation of the other side that belongs to a pending message, if there is such a one."""
         assert operation.pair is not None
         other = _peer(rank, operation)
         own, theirs = self.pending[rank, operation.pair], self.pending[other, operation.pair]
@@ -234,34 +234,34 @@ class _Messages:
         return theirs[number] if number < len(theirs) else None
 
     def waits(
-        self, waits: Waits, rank: int, operation: Operation, fronts: Mapping[int, set[int]]
-    ) -> Iterator[tuple[int, Wait]]:
+        self, waits: WaitGraph, rank: int, operation: Launch, fronts: Mapping[int, set[int]]
+    ) -> Iterator[tuple[int, RankWait]]:
         """For whom a rank waits that is blocked at a message."""
         assert operation.pair is not None
         other = _peer(rank, operation)
         record = self.job.ranks.get(other)
         if other in self.job.dead:
-            yield other, Wait(operation, "dead")
+            yield other, RankWait(operation, "dead")
             return
         if record is None:
-            yield other, Wait(operation, "absent")
+            yield other, RankWait(operation, "absent")
             return
         partner = self.partner(rank, operation)
         if partner is None:
             is_whole = not self.job.ranks[rank].is_partial and not record.is_partial
             launched = self.totals[rank, operation.pair] - len(self.pending[rank, operation.pair])
             if not is_whole or self.totals[other, operation.pair] <= launched:
-                yield other, Wait(operation, "missing")
+                yield other, RankWait(operation, "missing")
         elif (kind := _difference(operation, partner)) is not None:
             for one, each, two in ((rank, operation, other), (other, partner, rank)):
                 reason = _differs_text(kind, each, partner if each is operation else operation, [two])
                 waits.flagged.setdefault(one, _root(waits.job, one, kind, each, reason))
-            yield other, Wait(operation, "differs")
+            yield other, RankWait(operation, "differs")
         elif id(partner) not in fronts[other]:
-            yield other, Wait(operation, "behind")
+            yield other, RankWait(operation, "behind")
 
 
-def _peer(rank: int, operation: Operation) -> int:
+def _peer(rank: int, operation: Launch) -> int:
     assert operation.pair is not None
     return operation.pair[1] if operation.pair[0] == rank else operation.pair[0]
 
@@ -273,7 +273,7 @@ _NO_SIZES = ("all_to_all", "barrier", "coalesced", "unknown")
 _OUTPUT_SIZES = ("scatter", "reduce_scatter")
 
 
-def _difference(one: Operation, other: Operation) -> str | None:
+def _difference(one: Launch, other: Launch) -> str | None:
     """The kind in which two operations under the same number differ; None if they agree."""
     if one.pair is None and one.name != other.name:
         return "wrong_op"
@@ -287,18 +287,18 @@ def _difference(one: Operation, other: Operation) -> str | None:
     return None
 
 
-def _is_uneven(one: Operation, other: Operation) -> bool:
+def _is_uneven(one: Launch, other: Launch) -> bool:
     """Whether a gather states different sizes for its ranks, which is allowed."""
     return one.name in ("all_gather", "gather") and any(len({*each.outputs}) > 1 for each in (one, other))
 
 
-def _disagreements(waits: Waits) -> dict[int, Root]:
+def _disagreements(waits: WaitGraph) -> dict[int, Root]:
     """Flag the ranks that launched something else than the others at the first number of a group where they disagree.
 
     Returns those of operations that completed nevertheless: they are faults only if nothing else is.
     """
     job = waits.job
-    at: dict[tuple[str, int], dict[int, Operation]] = defaultdict(dict)
+    at: dict[tuple[str, int], dict[int, Launch]] = defaultdict(dict)
     for rank, record in job.ranks.items():
         for each in record.operations:
             if each.pair is None:
@@ -325,11 +325,11 @@ def _disagreements(waits: Waits) -> dict[int, Root]:
     return weak
 
 
-def _signature(operation: Operation) -> tuple[object, ...]:
+def _signature(operation: Launch) -> tuple[object, ...]:
     return operation.name, operation.inputs, operation.outputs, operation.types
 
 
-def _classes(operations: Mapping[int, Operation]) -> list[list[int]]:
+def _classes(operations: Mapping[int, Launch]) -> list[list[int]]:
     """The ranks by what they launched, the largest class first."""
     classes: list[list[int]] = []
     for rank in sorted(operations):
@@ -343,7 +343,7 @@ def _classes(operations: Mapping[int, Operation]) -> list[list[int]]:
 
 
 def _judge(
-    job: Job, key: tuple[str, int], classes: Sequence[Sequence[int]], operations: Mapping[int, Operation]
+    job: StuckJob, key: tuple[str, int], classes: Sequence[Sequence[int]], operations: Mapping[int, Launch]
 ) -> Iterator[Root]:
     """The roots of a disagreement: the minority; all sides in a tie."""
     is_tie = len(classes[0]) == len(classes[1])
@@ -362,7 +362,7 @@ def _judge(
             yield _root(job, rank, kind, own, _differs_text(kind, own, other, others))
 
 
-def _differs_text(kind: str, own: Operation, other: Operation, ranks: Iterable[int]) -> str:
+def _differs_text(kind: str, own: Launch, other: Launch, ranks: Iterable[int]) -> str:
     others = name_ranks(ranks)
     has = "has" if "ranks" not in others else "have"
     if kind == "wrong_size":
@@ -392,7 +392,7 @@ def _has_skipped(record: RankRecord, reference: RankRecord, key: tuple[str, int]
     return compared > 0 or _used_to_launch(record, own, skipped)
 
 
-def _used_to_launch(record: RankRecord, own: Operation, other: Operation) -> bool:
+def _used_to_launch(record: RankRecord, own: Launch, other: Launch) -> bool:
     """Whether a rank used to launch another operation, then this one, at the place where it launched only this one now.
 
     Operations are the same if they have the same group, name, sizes and lines.
@@ -418,11 +418,11 @@ def _followers(contents: Sequence[tuple[object, ...]]) -> set[tuple[object, ...]
     return set()
 
 
-def _content(operation: Operation) -> tuple[object, ...]:
+def _content(operation: Launch) -> tuple[object, ...]:
     return operation.group, *_signature(operation), operation.frames
 
 
-def _reopen(job: Job, operations: Mapping[int, Operation]) -> None:
+def _reopen(job: StuckJob, operations: Mapping[int, Launch]) -> None:
     """An operation in which ranks disagree has not completed, whatever the recorder says: it may have been aborted."""
     for rank, operation in operations.items():
         record = job.ranks[rank]
@@ -431,7 +431,7 @@ def _reopen(job: Job, operations: Mapping[int, Operation]) -> None:
         ])  # fmt: skip
 
 
-def _root(job: Job, rank: int, kind: str, operation: Operation, reason: str = "") -> Root:
+def _root(job: StuckJob, rank: int, kind: str, operation: Launch, reason: str = "") -> Root:
     return Root(rank, kind, operation.group, operation.sequence, user_frames(operation.frames), operation, reason)
 
 
@@ -439,7 +439,7 @@ def _root(job: Job, rank: int, kind: str, operation: Operation, reason: str = ""
 # Roots
 
 
-def find_roots(waits: Waits) -> list[Root]:
+def find_roots(waits: WaitGraph) -> list[Root]:
     """The ranks at fault, by rank."""
     job, graph = waits.job, waits.graph
     roots = dict(waits.flagged)
@@ -474,7 +474,7 @@ def find_roots(waits: Waits) -> list[Root]:
     return [roots[rank] for rank in sorted(roots)]
 
 
-def reach_roots(waits: Waits, roots: Iterable[Root]) -> dict[int, list[int]]:
+def reach_roots(waits: WaitGraph, roots: Iterable[Root]) -> dict[int, list[int]]:
     """For each rank that is not at fault, the ranks at fault for which it waits, directly or not."""
     at_fault = [root.rank for root in roots]
     found: dict[int, list[int]] = defaultdict(list)
@@ -486,7 +486,7 @@ def reach_roots(waits: Waits, roots: Iterable[Root]) -> dict[int, list[int]]:
     return {rank: found[rank] for rank in sorted(found)}
 
 
-def _is_ended_by_disagreement(waits: Waits, root: Root) -> bool:
+def _is_ended_by_disagreement(waits: WaitGraph, root: Root) -> bool:
     """Whether a rank is missing only in an operation in which others disagree; such an operation may end any rank."""
     disagreements = {(each.group, each.sequence): each for each in waits.flagged.values() if each.rank != root.rank}
     if root.kind != "never_launched" or (root.group, root.sequence) not in disagreements:
@@ -498,7 +498,7 @@ def _is_ended_by_disagreement(waits: Waits, root: Root) -> bool:
     return True
 
 
-def _others_completed(job: Job, root: Root) -> bool:
+def _others_completed(job: StuckJob, root: Root) -> bool:
     operation = root.operation
     if operation is None or operation.pair is not None:
         return False
@@ -506,14 +506,14 @@ def _others_completed(job: Job, root: Root) -> bool:
     return any(_has_completed(record, operation) for record in others if record.rank != root.rank)
 
 
-def _incoming(waits: Waits, rank: int) -> list[Wait]:
+def _incoming(waits: WaitGraph, rank: int) -> list[RankWait]:
     return [others[rank] for others in waits.edges.values() if rank in others]
 
 
-def _missed(waits: Waits, rank: int) -> Operation | None:
+def _missed(waits: WaitGraph, rank: int) -> Launch | None:
     """The operation that most ranks wait for this one to launch, the first one in a tie."""
     counts: Counter[tuple[str, int]] = Counter()
-    by_key: dict[tuple[str, int], Operation] = {}
+    by_key: dict[tuple[str, int], Launch] = {}
     for wait in _incoming(waits, rank):
         counts[wait.at.key] += 1
         by_key.setdefault(wait.at.key, wait.at)
@@ -523,24 +523,24 @@ def _missed(waits: Waits, rank: int) -> Operation | None:
     return by_key[min(key for key, count in counts.items() if count == most)]
 
 
-def _last(job: Job, rank: int) -> Operation | None:
+def _last(job: StuckJob, rank: int) -> Launch | None:
     record = job.ranks.get(rank)
     return record.operations[-1] if record is not None and record.operations else None
 
 
-def _dead_root(waits: Waits, rank: int, evidence: str) -> Root:
+def _dead_root(waits: WaitGraph, rank: int, evidence: str) -> Root:
     missed, last = _missed(waits, rank), _last(waits.job, rank)
     frames = user_frames(last.frames) if last is not None else ()
     group, sequence = (None, None) if missed is None else _place(missed)
     return Root(rank, "dead", group, sequence, frames, missed, evidence)
 
 
-def _place(missed: Operation) -> tuple[str, int | None]:
+def _place(missed: Launch) -> tuple[str, int | None]:
     """The group and number of an operation that a rank has not launched; each side numbers messages on its own."""
     return missed.group, missed.sequence if missed.pair is None else None
 
 
-def _single_root(waits: Waits, rank: int) -> Root | None:
+def _single_root(waits: WaitGraph, rank: int) -> Root | None:
     """The root at a rank that waits for nobody; None if it is neither blocked nor waited for."""
     job = waits.job
     missed = _missed(waits, rank)
@@ -563,7 +563,7 @@ def _single_root(waits: Waits, rank: int) -> Root | None:
     return Root(rank, "never_launched", group, sequence, frames, missed, f"never launched {missed}")
 
 
-def _cycle_roots(waits: Waits, members: Sequence[int]) -> Iterator[Root]:
+def _cycle_roots(waits: WaitGraph, members: Sequence[int]) -> Iterator[Root]:
     """The roots of a cycle of waits: the side with fewer ranks; all if no side has fewer."""
     inside = {*members}
     dangling = [
@@ -607,7 +607,7 @@ def _cycle_roots(waits: Waits, members: Sequence[int]) -> Iterator[Root]:
         yield _root(waits.job, rank, "wrong_order", operation, reason)
 
 
-def _skipping_roots(waits: Waits, members: Sequence[int]) -> Iterator[Root]:
+def _skipping_roots(waits: WaitGraph, members: Sequence[int]) -> Iterator[Root]:
     """The ranks of a cycle that left out an operation which they launched at this place in earlier steps.
 
     A wrong order of two groups would have stopped the first step; an operation that is missing for once was skipped.
@@ -623,7 +623,7 @@ def _skipping_roots(waits: Waits, members: Sequence[int]) -> Iterator[Root]:
             yield Root(rank, "never_launched", missed.group, missed.sequence, frames, missed, reason)
 
 
-def _unmatched_ranks(dangling: Sequence[tuple[int, Operation]]) -> list[int]:
+def _unmatched_ranks(dangling: Sequence[tuple[int, Launch]]) -> list[int]:
     """The ranks that explain several messages without a partner at once.
 
     Another partner of its own message would match both, or two ranks have messages for it.
