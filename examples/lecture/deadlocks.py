@@ -115,7 +115,7 @@ show(xb.check(rude))
 # %% [markdown] notes
 # 12 min. The students solve `xbuild puzzle 19` in pairs: they remove one of five edges. Have them read the report
 # instead of trying all five. Fast pairs go on with `xbuild puzzle 20`, a textbook pipeline schedule that hangs without
-# buffers. Close with the rule: all devices reach the same collectives, equally often, in the same order.
+# buffers. Close with the rule: all devices reach the same collectives, the same number of times and in the same order.
 
 
 # %%

@@ -2,7 +2,7 @@
 # # Sharding
 #
 # An array is too large for one device. The shardings of the operands, and the sharding that you want for the result,
-# decide what must be sent.
+# determine what must be sent.
 
 # %% [markdown] notes
 # 4 min. Use one product C = A B for the entire lecture, with numbers that students can check in their heads: A = [[1,

@@ -39,7 +39,7 @@ ask(
 show(program)
 
 # %% [markdown] rule
-# The result is `(1 + 10) * 1 = 11`, `(2 + 10) * 2 = 24` and `(3 + 10) * 3 = 39`.
+# The elements of the result are `(1 + 10) * 1 = 11`, `(2 + 10) * 2 = 24` and `(3 + 10) * 3 = 39`.
 #
 # ## Shapes come before values
 #
@@ -88,5 +88,5 @@ ask(
 # %% [markdown] rule
 # The message names the operands, the line and the two extents that differ, 5 and 4. Nothing had to run.
 #
-# **Rule.** Each line of the program adds an instruction whose shape is known at once. The value of the instruction is
-# computed later, when the program runs.
+# **Rule.** Each line of the program adds an instruction whose shape is known immediately. The value of the instruction
+# is computed later, when the program runs.

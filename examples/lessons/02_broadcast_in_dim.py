@@ -46,7 +46,8 @@ ask("x = [[1, 2, 3]] is s32[1,3] and becomes s32[2,3] with broadcast_dimensions=
     ..., stretched, [[1, 2, 3]])  # fmt: skip
 
 # %% [markdown] rule
-# A dimension of extent 1 is repeated too. Any other extent must equal the extent of the result's dimension.
+# A dimension of extent 1 is also repeated. Any other extent must equal the extent of the matching dimension of the
+# result.
 #
 # ## The operator `+`
 

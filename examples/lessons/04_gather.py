@@ -5,7 +5,7 @@
 #
 # - `slice_sizes` gives the size of each window, one number for each dimension of the operand.
 # - `start_index_map` names the dimension of the operand to which each number of an index vector refers.
-# - `collapsed_slice_dims` lists dimensions of the window, of size 1, that are dropped from the result.
+# - `collapsed_slice_dims` lists the window dimensions of size 1 that are dropped from the result.
 # - `offset_dims` lists the dimensions of the result that hold the remaining dimensions of the window.
 #
 # In this lesson, the operand is a table of three rows, and its element `[i, j]` is `10 * i + j`.
@@ -89,7 +89,7 @@ show(windows)
 # The result has the dimensions [2, 2, 2]. Dimension 0 numbers the windows, and dimensions 1 and 2 are the dimensions of
 # a window. The second window holds 12, 13, 22, 23.
 #
-# **Rule.** An index vector says where a window begins, and `slice_sizes` how large it is. Collapsed dimensions
+# **Rule.** An index vector says where a window begins, and `slice_sizes` says how large it is. Collapsed dimensions
 # disappear, and `offset_dims` places the remaining ones.
 #
 # Now solve `xbuild puzzle 2`, a transpose that uses only gather.

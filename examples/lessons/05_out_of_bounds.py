@@ -71,7 +71,7 @@ ask("dynamic_update_slice writes -1 four times, starting at 8. At which index is
     ..., written, ten, 8, of=lambda out: int(np.argmax(out == -1)))  # fmt: skip
 
 # %% [markdown] rule
-# The first -1 is at index 6: the window moves as it did in dynamic_slice. Elements 6 and 7 are overwritten although the
+# The first -1 is at index 6: the window moves, just as in dynamic_slice. Elements 6 and 7 are overwritten although the
 # start index was 8. A loop that writes blocks past the end of a buffer therefore corrupts its last good block without
 # an error; `xbuild run --strict` reports such a write.
 #

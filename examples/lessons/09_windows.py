@@ -20,8 +20,8 @@ def sums(x):
 ask("Windows of size 3 move by 2 over [0, 1, 2, 3, 4, 5] and are summed. What is the result?", ..., sums, np.arange(6))
 
 # %% [markdown] rule
-# The result is 0 + 1 + 2 = 3 and 2 + 3 + 4 = 9. A third window would start at 4 and extend past the end, so it does not
-# exist.
+# The result is 3, 9: the windows give 0 + 1 + 2 = 3 and 2 + 3 + 4 = 9. A third window would start at 4 and extend past
+# the end, so it does not exist.
 #
 # ## Does a convolution flip its kernel?
 #

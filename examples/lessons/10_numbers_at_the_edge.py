@@ -22,8 +22,8 @@ ask("What are 7 / 0 and -7 / 2 in s32?", ..., divided, [7, -7], [0, 2],
     claim=chosen("-1 for a division by zero", divided, [7, -7], [0, 2]))  # fmt: skip
 
 # %% [markdown] rule
-# The results are -1 and -3. Division rounds toward zero, whereas Python's `//` gives -4. Division by zero sets all
-# bits, which is -1.
+# The results are -1 and -3. Division rounds toward zero, whereas Python's `//` gives -4. Division by zero returns -1,
+# in which all bits are set.
 
 # %%
 remains = of_two(xb.ops.remainder)
@@ -67,8 +67,8 @@ clamp = xb.computation(xb.s32[()])(lambda x: xb.clamp(5, x, 1))
 ask("In clamp(min=5, x=3, max=1), min is larger than max. What is the result?", ..., clamp, 3)
 
 # %% [markdown] rule
-# The maxima are NaN and 1: `maximum` never loses a NaN. The clamp returns 1: it computes minimum(maximum(min, x), max),
-# so max wins.
+# The maxima are NaN and 1: `maximum` always passes a NaN on. The clamp returns 1: it computes minimum(maximum(min, x),
+# max), so max wins.
 
 # %%
 ordered = xb.computation(xb.f32[4])(lambda x: xb.sort(x))

@@ -72,7 +72,7 @@ show(halved_or_not)
 # %% [markdown] rule
 # The results are 22, 400 and 400: an index out of range, even a negative one, selects the last branch.
 #
-# **Rule.** A loop and a conditional are functions from values to values. Only the state survives a trip, and only one
+# **Rule.** Loops and conditionals are functions from values to values. Only the state survives a trip, and only one
 # branch runs.
 #
 # Now solve `xbuild puzzle 11`, the greatest common divisor.

@@ -27,7 +27,7 @@ ask(
 )
 
 # %% [markdown] rule
-# The results are 2, 4, 6, 8: each of the four runs returns one result.
+# The results are 2, 4, 6, 8: each of the four replicas returns one result.
 
 # %%
 who = on_replicas(lambda x: xb.convert(xb.replica_id(x.builder), xb.s32) * 10 + x)
@@ -35,9 +35,9 @@ ask("The program is replica_id * 10 + x, and every x is 5. What are the results?
     ..., who, 5, 5, 5, 5)  # fmt: skip
 
 # %% [markdown] rule
-# The results are 5, 15, 25, 35, because `replica_id` returns a different number on each replica: 0, 1, 2, 3. In a
-# program that does not communicate, read an infeed or draw random numbers, replicas differ only through `replica_id`
-# and their arguments.
+# The results are 5, 15, 25, 35, because `replica_id` returns a different number on each replica: 0, 1, 2, 3. If a
+# program does not communicate, does not read an infeed and does not draw random numbers, replicas differ only through
+# `replica_id` and their arguments.
 
 
 # %%

@@ -82,9 +82,10 @@ ask("Both devices post the recv, then send, then wait for the recv. What is the 
     ..., lambda: xb.check(free).kind, choices=KINDS, claim=STRICT)  # fmt: skip
 
 # %% [markdown] rule
-# The program is ok, because the recv has two parts: `recv` posts and returns at once, and `recv_done` waits. Post
+# The verdict is ok, because the recv has two parts: `recv` posts and returns at once, and `recv_done` waits. Post
 # early, wait late.
 #
-# **Rule.** Two instructions without an operand or a token between them have no order. Post the recv before you send.
+# **Rule.** If neither an operand nor a token connects two instructions, they have no order. Post the recv before you
+# send.
 #
 # Now solve `xbuild puzzle 18`, `xbuild puzzle 19` and `xbuild puzzle 20`.

@@ -100,6 +100,6 @@ ask("Now replica 0 makes 1 trip and replica 1 makes 2. What is the verdict?", ..
 # The program hangs: in its second trip, replica 1 waits for replica 0, which has left the loop. The report calls this
 # pattern `trip_count_mismatch`.
 #
-# **Rule.** All replicas of a group must reach the same collectives, equally often and in the same order. Look for a
-# branch, an order or a trip count that depends on the replica. `xbuild explain deadlock` explains the terms of the
-# report, and `xbuild play` turns deadlocks into a game.
+# **Rule.** All replicas of a group must reach the same collectives, the same number of times and in the same order.
+# Look for a branch, an order or a trip count that depends on the replica. `xbuild explain deadlock` explains the terms
+# of the report, and `xbuild play` turns deadlocks into a game.

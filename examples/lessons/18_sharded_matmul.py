@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 18. A sharded matrix product: where the communication comes from
 #
-# Two devices compute C = A B. The shardings of A and B, and the sharding that you want for C, decide what must be sent.
-# Here A = [[1, 2], [3, 4]] and B = [[1, 10], [2, 20]], so C = [[5, 50], [11, 110]].
+# Two devices compute C = A B. The shardings of A and B, and the sharding that you want for C, determine what must be
+# sent. Here A = [[1, 2], [3, 4]] and B = [[1, 10], [2, 20]], so C = [[5, 50], [11, 110]].
 
 # %%
 import xbuild as xb
@@ -77,5 +77,5 @@ ask("Each device has a column of A and all of B. The devices gather A, then mult
 # each device can compute only the block of C for its own rows and columns, so one operand is usually gathered first.
 #
 # **Rule.** Look at the contracted dimension. If no operand is sharded along this dimension, nothing is sent. If both
-# operands are, sum over the devices afterwards. If only one operand is, gather this operand, or slice the other operand
-# and sum afterwards.
+# operands are sharded along it, sum over the devices afterwards. If only one operand is sharded along it, gather this
+# operand, or slice the other operand and sum afterwards.

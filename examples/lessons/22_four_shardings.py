@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 22. The cost of one layer under four shardings
 #
-# The layer of this lesson computes two products on four devices, for 64 examples of 16 numbers. The weights are 16 by
-# 32 and 32 by 16. The sharding changes the result only by rounding, but it decides what the devices send and what each
-# must store.
+# The layer in this lesson computes two products on four devices, for 64 examples of 16 numbers. The weights are 16 by
+# 32 and 32 by 16. The sharding changes the result only by rounding, but it determines what the devices send and what
+# each device must store.
 
 # %%
 import xbuild as xb

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 23. A TPU script from 2018, replica by replica
 #
-# TPU scripts from 2018 define a function on tensors and replicate it with one line. `xb.tpu` provides the names of the
-# TensorFlow module that they used.
+# TPU scripts from 2018 define a function on tensors and replicate it with one line. `xb.tpu` provides the names from
+# the TensorFlow module that these scripts used.
 #
 # In this lesson, four replicas train one weight w. Each replica has one example (x, y), and its loss is half of
 # (w x - y)^2.

@@ -2,8 +2,8 @@
 # # 24. Find the miscompile
 #
 # A compiler rewrote a program, and a user reports wrong numbers. You have the HLO text before and after the rewrite,
-# and one instruction in the new text is wrong. You have four tools: running both texts, `xb.diff`, `xb.extract`, and a
-# second engine.
+# and one instruction in the new text is wrong. You have four tools: a run of both programs, `xb.diff`, `xb.extract`,
+# and a second engine.
 
 # %%
 import numpy as np
@@ -34,17 +34,18 @@ ask("The program computes (2x - 3) / 2 in s32. What does the text BEFORE return 
 ask("For x = [5, 4], what does the rewritten text return?", ..., after, [5, 4], of=lambda out: out[0])
 
 # %% [markdown] rule
-# Both texts return 3, 2, which is 7/2 and 5/2 rounded toward zero. One input on which they agree proves little.
+# Both programs return 3 and 2, which are 7/2 and 5/2 rounded toward zero. That they agree on one input proves little.
 
 # %%
 ask("For x = [5, 0], what does BEFORE return?", ..., before, [5, 0], of=lambda out: out[0])
 ask("For x = [5, 0], what does the rewritten text return?", ..., after, [5, 0], of=lambda out: out[0])
 
 # %% [markdown] rule
-# BEFORE returns 3, -1, and the rewritten text returns 3, -2. From x = 0 the program computes -3/2, which is -1, because
-# division rounds toward zero (lesson 10).
+# BEFORE returns 3 and -1, and the rewritten program returns 3 and -2. For x = 0, the program computes -3/2, which is
+# -1, because division rounds toward zero (lesson 10).
 #
-# A second engine returns the same result for *each* of the two texts, so the rewrite is at fault, not the machine.
+# For *each* of the two programs, a second engine returns the same result as the first, so the rewrite is at fault, not
+# the machine.
 #
 # ## Which change is wrong?
 
@@ -55,7 +56,7 @@ ask("Three instructions differ: two, scaled and half. How many of them have a di
 show(found)
 
 # %% [markdown] rule
-# Two differences are opcodes: `multiply` became `add`, and `divide` became `shift-right-arithmetic`.
+# Two instructions have a different opcode: `multiply` became `add`, and `divide` became `shift-right-arithmetic`.
 #
 # `xb.extract` makes a program from one instruction, whose operands become parameters. Run each changed instruction by
 # itself, before and after the rewrite, on numbers from -9 to 9.

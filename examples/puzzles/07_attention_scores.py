@@ -2,7 +2,7 @@
 # # 7. Attention scores with one op
 #
 # The dimensions of `q` are batch, time, head and size; those of `k` are batch, source, head and size. For each batch
-# and head, compute a matrix of time by source: `einsum("bthd,bshd->bhts")`. Do not use a transpose.
+# and head, compute a time-by-source matrix: `einsum("bthd,bshd->bhts")`. Do not use a transpose.
 
 # %%
 import numpy as np

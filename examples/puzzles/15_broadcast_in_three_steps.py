@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 15. From one to eight in three steps
 #
-# Each of eight replicas needs the number of replica 0. In one step, a permute sends from each replica to at most one
-# other replica.
+# Each of eight replicas needs the number that replica 0 holds. In one step, a permute sends from each replica to at
+# most one other replica.
 
 # %%
 import xbuild as xb
