@@ -109,12 +109,12 @@ class _Counts:
 
     def __init__(self, shared: SharedExtents, atom: Atom) -> None:
         self.shared, self.atom = shared, atom
-        self.total = self.free = self.divisors = 0
+        self.total = self.free = 0
         self.is_ordered = False
 
     def needed(self) -> int:
         """How many different elements are enough for the difference of two elements of any two values."""
-        enough = self.total + 2 * self.free + self.divisors + 1
+        enough = 2 * (self.total + self.free) + 1
         return max(enough, CASES) if self.is_ordered else enough
 
     def read(self, computation: Computation, arguments: Sequence[Counts] | None = None) -> Counts:
@@ -136,7 +136,6 @@ class _Counts:
     def _note(self, count: Count, places: int) -> None:
         self.total = max(self.total, count.degree.total)
         self.free = max(self.free, places * count.varies)
-        self.divisors = max(self.divisors, sum(weight * max(n, 0) for n, weight in count.degree.denominators.values()))
 
     def _counts(self, each: Instruction, operands: list[Counts]) -> Counts:
         opcode = each.opcode

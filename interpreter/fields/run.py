@@ -32,6 +32,7 @@ from xbuild.properties.effects import (
 )
 from xbuild.properties.sites import reached
 
+from ..compiler.facts import live
 from ..compiler.lines import Path, PlanPlace
 from ..compiler.requests import Request
 from ..custom_calls.built_in import BUILT_IN, return_operands
@@ -70,7 +71,9 @@ Step: TypeAlias = tuple[Instruction, tuple[Instruction, ...]]
 
 
 def with_last_uses(computation: Computation, order: Sequence[Instruction]) -> Sequence[Step]:
-    """The instructions of a computation in order, each with the values that are no longer used after it."""
+    """The live instructions of a computation in order, each with the values that are no longer used after it."""
+    needed = live(computation)
+    order = [each for each in order if each in needed]
     earlier, last = earlier_calls(computation), dict.fromkeys(order, -1)
     for at, each in enumerate(order):
         for used in (each, *each.operands, *([earlier[each]] if each in earlier else [])):

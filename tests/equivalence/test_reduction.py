@@ -40,7 +40,7 @@ def test_partitioned_programs_are_reduced(name: str) -> None:
     large = evolve(pair, shapes=[Shape(s.dtype, tuple(8 * n for n in s.dims)) for s in pair.shapes])
     verdict = xb.equivalent(large.whole, large.cut, reduce_extents=True)
     assert verdict, str(verdict)
-    assert dict(verdict.assumed)["extents"] >= 2
+    assert dict(verdict.assumed)["extents"] >= 1
     cut = large.cut
     wrong = next(mutant for mutant in mutants(cut.module) if "all-reduce" in mutant.line).module
     changed = Changed(wrong, cut.mesh, cut.in_specs, cut.out_specs)

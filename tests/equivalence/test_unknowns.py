@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import xbuild as xb
 from interpreter.fields.layouts import layout_of
 from shape_inference import XbuildError
+from xbuild.cli import main
 from xbuild.core.callbacks import CALLBACKS
 
 CALL = """HloModule m{header}
@@ -202,3 +205,28 @@ def test_pieces_that_do_not_fit_are_refused(layout: Any, told: str) -> None:
 def test_a_layout_of_an_input_that_is_none_is_refused() -> None:
     with pytest.raises(XbuildError, match="a layout is given for input 5, but the program has 2"):
         xb.equivalent(fused((8, 4, 4)), fused((4, 2, 2), devices=2), inputs={5: {1: (16,)}})
+
+
+# ----------------------------------------------------------------------------
+# The command.
+
+
+def test_the_command_takes_rows_and_constants(tmp_path: Path) -> None:
+    files = {"whole.hlo": call(rows=8), "local.hlo": call(rows=4, devices=2), "one.hlo": elided("c"),
+             "two.hlo": elided("d", extra="\n  e = f32[6] constant({...})")}  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+
+    def run(words: str) -> str:
+        found = CliRunner().invoke(
+            main, ["equivalent", *(str(tmp_path / w) if ".hlo" in w else w for w in words.split())]
+        )
+        return found.output
+
+    assert run("whole.hlo local.hlo").startswith("undecided")
+    assert run("whole.hlo local.hlo --rows Norm=0").startswith("equal")
+    assert run("one.hlo two.hlo").startswith("undecided")
+    assert run("one.hlo two.hlo --constant c=d").startswith("equal")
+    assert "made smaller" in run("one.hlo one.hlo --extents smaller")
+    assert "expected TARGET=DIMENSIONS" in run("one.hlo two.hlo --rows Norm")
+    assert "expected NAME=OTHER" in run("one.hlo two.hlo --constant c")

@@ -40,6 +40,31 @@ def _parse_domains(context: click.Context, parameter: click.Parameter, texts: tu
     return domains
 
 
+def _parse_rows(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
+    """The dimensions of rows by the targets of custom calls."""
+    rows: dict[str, Any] = {}
+    for text in texts:
+        target, _, dims = text.rpartition("=")
+        if not target or not all(dim.isdecimal() and dim.isascii() for dim in dims.split(",")):
+            raise click.BadParameter(f"{text!r}: expected TARGET=DIMENSIONS, such as AwsNeuronRmsNorm=1,2")
+        rows[target] = tuple(map(int, dims.split(",")))
+    return rows
+
+
+def _parse_pairs(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
+    """The constants of OTHER by those of TARGET."""
+    pairs: dict[str, Any] = {}
+    for text in texts:
+        name, _, other = text.partition("=")
+        if not name.strip("%") or not other.strip("%"):
+            raise click.BadParameter(f"{text!r}: expected NAME=OTHER, such as constant.22=constant.31")
+        pairs[name.strip("%")] = other.strip("%")
+    return pairs
+
+
+_EXTENTS = {"auto": None, "full": False, "smaller": True}
+
+
 def takes_domain(command: Any) -> Any:
     """A decorator that adds the option --domain to a command that compares programs."""
     kinds = "positive, nonnegative, negative, nonpositive, nonzero, unit or LOW:HIGH"
@@ -64,9 +89,40 @@ def exit_code(verdict: xbuild.Equivalence, strict: bool) -> int:
 )
 @click.option("--strict", is_flag=True, help='Also exit with status 1 for the verdict "undecided".')
 @takes_domain
+@click.option(
+    "--rows",
+    multiple=True,
+    metavar="TARGET=DIMS",
+    callback=_parse_rows,
+    help="Assume that the custom calls of TARGET map each row along these dimensions by itself, such as Norm=1,2.",
+)
+@click.option(
+    "--constant",
+    "constants",
+    multiple=True,
+    metavar="NAME=OTHER",
+    callback=_parse_pairs,
+    help="Assume that two constants with omitted elements are equal: NAME of TARGET and OTHER of OTHER.",
+)
+@click.option(
+    "--extents",
+    type=click.Choice([*_EXTENTS]),
+    default="auto",
+    show_default=True,
+    help="Compare at full extents, or at smaller ones that decide the same; auto does so for large programs.",
+)
 @takes_all
 @takes_format
-def equivalent(one: str, other: str, seed: int, strict: bool, domains: dict[int, Any]) -> None:
+def equivalent(
+    one: str,
+    other: str,
+    seed: int,
+    strict: bool,
+    domains: dict[int, Any],
+    rows: dict[str, Any],
+    constants: dict[str, Any],
+    extents: str,
+) -> None:
     """Report whether two programs compute the same function, up to rounding.
 
     The command evaluates both programs on random inputs over prime fields, where arithmetic is exact, and runs them in
@@ -82,13 +138,21 @@ def equivalent(one: str, other: str, seed: int, strict: bool, domains: dict[int,
       xbuild equivalent before.hlo after.hlo
       xbuild equivalent net.py:step net.py:fused --strict
       xbuild equivalent one.hlo two.hlo --domain 0=positive --domain 1=-1:1
+      xbuild equivalent one.hlo two.hlo --rows AwsNeuronRmsNorm=1,2 --constant constant.22=constant.31
 
     The exit status is 0 for the verdicts "equal" and "undecided" (1 for "undecided" with --strict), 1 for "different"
     or if a program is refused, 3 if the command reaches its limit on seconds or bytes, and 130 after Ctrl-C.
     """
     with report_failures("interrupted, without a verdict"):
         programs = [module_of(load(target, is_global=True)) for target in (one, other)]
-        verdict = xbuild.equivalent(*programs, seed=seed, domain=domains)
+        verdict = xbuild.equivalent(
+            *programs,
+            seed=seed,
+            domain=domains,
+            rowwise=rows,
+            constants=constants,
+            reduce_extents=_EXTENTS[extents],
+        )
     if not say_result(one, {"other": other, **verdict.to_dict()}, verdict.issues):
         say_lines(verdict.lines(shows_all(), report_width(), MORE))
     sys.exit(exit_code(verdict, strict))
