@@ -139,7 +139,6 @@ def _refusal(kind: str, instruction: Instruction, message: str, *hints: str) -> 
     lines = [
         f"custom-call %{instruction.name}: {message} [{kind}]",
         *([f"  at {instruction.source}"] if instruction.source else []),
-        *(f"  hint: {hint}" for hint in hints),
     ]
     error = CustomCallError(kind, "\n".join(lines), hints)
     error.message = message

@@ -122,6 +122,7 @@ def test_a_target_that_nothing_here_could_run_is_explained(target: str, hint: st
     with pytest.raises(CustomCallError, match="unregistered_target") as caught:
         evaluate(kernel, X)
     assert hint in caught.value.hints[-1]
+    assert (str(caught.value).count(hint), str(caught.value).count("hint: register a function")) == (1, 1)
 
 
 def test_no_text_imports_a_function() -> None:
