@@ -289,7 +289,7 @@ class _Cut(Body):
         ]  # fmt: skip
 
     def _root(self, results: Sequence[Instruction]) -> Instruction:
-        """The root for these results; without one, the last value that a root may be."""
+        """The root for these results; without one, the last value, or a parameter in place of the root."""
         if len(results) == 1:
             return results[0]
         if results:
@@ -297,9 +297,9 @@ class _Cut(Body):
             name = old.name if old.opcode == "tuple" else self.name("tuple")
             shape = TupleShape(each.shape for each in results)
             return self.add(Instruction("tuple", name, shape, tuple(results), (len(results),)))
-        made = [each for each in self.made if each.opcode != "parameter"] or [*self.made]
+        made = [each for each in self.made if each.opcode != "parameter"]
         arrays = [each for each in made if has_only_arrays(each.shape)]
-        return (arrays or made)[-1] if made else self.zeros(TupleShape())
+        return (arrays or made)[-1] if made else self.value(self.computation.root)
 
     def value(self, instruction: Instruction) -> Instruction:
         """What an instruction has become, or what replaces it where it is used."""
@@ -435,9 +435,12 @@ def carried_values(module: Module) -> list[Carried]:
 
 def _names_of_elements(loop: Instruction) -> list[str]:
     """The names of the elements of the initial tuple, each with its number among equal names."""
+    init = loop.operands[0]
+    if init.opcode == "parameter":
+        return [f"{init.name}#{place}" for place in range(len(init.shape.elements))]  # type: ignore[union-attr]
     seen: Counter[str] = Counter()
     names = []
-    for operand in loop.operands[0].operands:
+    for operand in init.operands:
         names.append(f"{operand.name}#{seen[operand.name]}")
         seen[operand.name] += 1
     return names
@@ -451,6 +454,10 @@ def _open_loops(module: Module, computation: Computation) -> list[Instruction]:
     def is_open(value: Instruction, users: Mapping[Instruction, Sequence[Instruction]]) -> bool:
         return all(user.opcode == "get_tuple_element" for user in users[value])
 
+    def is_own_parameter(init: Instruction) -> bool:
+        is_input = init.opcode == "parameter" and computation is module.entry and init is not computation.root
+        return is_input and isinstance(init.shape, TupleShape) and len(users[init]) == 1
+
     def is_open_state(called: Computation) -> bool:
         return callers[called] == 1 and is_open(called.parameters[0], users_of(called)) and (
             called.parameters[0] is not called.root
@@ -460,9 +467,9 @@ def _open_loops(module: Module, computation: Computation) -> list[Instruction]:
         each
         for each in computation.calls
         if each.opcode == "while"
-        and each.operands[0].opcode == "tuple"
+        and (each.operands[0].opcode == "tuple" or is_own_parameter(each.operands[0]))
         and each.attributes.body.root.opcode == "tuple"
-        and each is not computation.root
+        and (each is not computation.root or computation is module.entry)
         and is_open(each, users)
         and all(map(is_open_state, each.called))
     ]
@@ -487,19 +494,24 @@ def without_carried_values(module: Module, values: Collection[Carried]) -> Itera
             return computation
         body = Body(computation, done)
         states = {computation.parameters[0]: state} if state is not None else {}
+        inputs = {
+            loop.operands[0]: places for loop, places in dropped.items() if loop.operands[0].opcode == "parameter"
+        }
         for instruction in ordered(computation):
             source = instruction.operands[0] if instruction.opcode == "get_tuple_element" else None
             if source in dropped:
-                _take_element(body, instruction, dropped[source], source.operands[0].operands)
+                _take_element(body, instruction, dropped[source], source.operands[0].operands or None)
             elif source is not None and source in states:
                 _take_element(body, instruction, states[source], None)
+            elif instruction in dropped and instruction.operands[0] in inputs:
+                body.add(_loop(body, instruction, body.now[instruction.operands[0]]), instruction)
             elif instruction in dropped:
                 elements = [body.now[each] for each in instruction.operands[0].operands]
                 init = body.record("tuple", _without(elements, dropped[instruction]))
                 body.add(_loop(body, instruction, init), instruction)
-            elif instruction in states:
-                shapes = instruction.shape.elements  # type: ignore[union-attr]
-                shape = TupleShape(_without(shapes, states[instruction]))
+            elif instruction in states or (instruction in inputs and computation is module.entry):
+                shapes, gone = instruction.shape.elements, states.get(instruction) or inputs[instruction]  # type: ignore[union-attr]
+                shape = TupleShape(_without(shapes, gone))
                 attributes = evolve(instruction.attributes, shape=shape.plain())
                 body.add(evolve(instruction, shape=shape, attributes=attributes), instruction)
             elif state is not None and instruction is computation.root and instruction.opcode == "tuple":

@@ -13,9 +13,10 @@ from shape_inference import Shape, XbuildError
 from shape_inference.trees import leaves
 
 from ..core.graph import Computation, Module, ModuleGroup, module_in
+from ..process.limits import DeadlineError
 from ..text.reader import parse_hlo
 from . import cuts, shrinking, texts
-from .conditions import Differs, read_condition
+from .conditions import Differs, Found, read_condition
 from .search import OutOfTimeError, Search
 from .worker import Here, Workers
 
@@ -162,7 +163,7 @@ class Reduction:
         return f"{self.summary}\n\n{self.program}"
 
 
-_STOPS = {"limit_seconds": "; stopped at the limit of seconds", "interrupted": "; interrupted", "": ""}
+_STOPS = {"limit_seconds": "; stopped at the time limit", "interrupted": "; interrupted", "": ""}
 
 
 def summary(before: int, after: int, tries: int, seconds: float, stopped: str, unit: str = "instructions") -> str:
@@ -348,12 +349,18 @@ def _search(
         raise ValueError(f"minimize: the condition {condition!r} {needs}")
     read.as_text = isinstance(state, texts.TextState)
     try:
-        found = read.find(state.texts, seconds)
+        longest = max(seconds, try_seconds)
+        try:
+            found = read.find(state.texts, longest)
+        except DeadlineError:
+            found = Found(False, f"no answer within {longest:g} s")
         if not found.holds:
             raise NotHeldError(
                 "condition_not_held", f"{condition}: {found.what}", ("state a condition that holds for this program",)
             )
         read.expected = found.signature
+        if workers == 1:
+            return _reduce(state, Here(read.holds), seconds, try_seconds, sweep, improved)
         with Workers(read, workers) as testers:
             return _reduce(state, testers, seconds, try_seconds, sweep, improved)
     finally:

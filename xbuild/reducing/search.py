@@ -27,7 +27,7 @@ class Tester(Protocol):
 
 
 class OutOfTimeError(Exception):
-    """The error for a reduction that has reached its limit of seconds."""
+    """The error for a reduction that has reached its time limit."""
 
 
 def valid(make: Callable[[], Iterable[State]]) -> Iterator[State]:

@@ -46,13 +46,16 @@ Extents: TypeAlias = tuple[str, int, int]
 """A change of extents: `most` bounds all, `one` replaces one extent, `divide` divides it and its multiples."""
 
 
+_FEW = 16
+"""Extents up to this one are also made smaller by one."""
+
+
 def smaller_extents(module: Module) -> list[Extents]:
     """Smaller extents: all of them at once, then each one, and each with its multiples."""
     changes = [("most", 0, most) for most in (1, 2, 4)]
     for extent in sorted(_extents(module), reverse=True):
-        changes += [
-            ("one", extent, less) for less in dict.fromkeys((1, 2, extent // 2, extent - 1)) if 0 < less < extent
-        ]
+        parts = (1, 2, extent // 2, extent - extent // 4, extent - extent // 8, extent - (extent <= _FEW))
+        changes += [("one", extent, less) for less in dict.fromkeys(parts) if 0 < less < extent]
         changes += [("divide", extent, by) for by in (extent, 2) if extent % by == 0]
     return changes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -57,6 +58,8 @@ class Workers:
             for worker in self._all:
                 worker.stop()
         self._threads.shutdown(wait=True, cancel_futures=True)
+        for worker in self._all:
+            worker.close()
 
     def submit(self, texts: tuple[str, ...], seconds: float) -> Future[bool]:
         return self._threads.submit(self._test, texts, seconds)
@@ -114,3 +117,10 @@ class _Worker:
         self.is_dead = True
         self._process.kill()
         self._process.wait()
+
+    def close(self) -> None:
+        """Close the pipes of the process, which has ended."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):  # what was not sent cannot be flushed
+                if pipe:
+                    pipe.close()
