@@ -8,11 +8,12 @@ from typing import Any
 
 from attrs import evolve
 
-from shape_inference import XbuildError
+from shape_inference import XbuildError, refuse
 from xbuild.checking.model.program import as_program
 from xbuild.core.graph import Module, ModuleGroup, module_in
 from xbuild.properties.effects import communicates
 from xbuild.properties.elementwise import wider
+from xbuild.properties.placement import target_of
 from xbuild.sharding.stated_shardings import shardings_in_text, with_stated_shardings
 from xbuild.sharding.unpartitioned import is_per_device_in_part
 
@@ -22,7 +23,7 @@ from .comparison import ProgramComparison
 from .draws import domains_of
 from .layouts import Layouts, ResolvedLayouts, layouts_in_text, own_layouts, resolve_layouts, with_more
 from .reduction import LARGE, reduced, work
-from .rules.opaque import RowDims
+from .rules.opaque import RowDims, is_opaque
 from .run import Subject
 from .unknowns import Constants, pair_unknowns, unpaired, with_parameters
 from .variants import with_smaller_extents
@@ -113,6 +114,7 @@ def equivalent(
     inputs = with_more(inputs, len(first.inputs(0)), [pair.layout for pair in unknowns])
     first = Subject(with_parameters(first.program, [pair.one for pair in unknowns]), rowwise or {})
     second = Subject(with_parameters(second.program, [pair.other for pair in unknowns]), rowwise or {})
+    _check_rowwise(first, second)
     layouts = resolve_layouts(first, second, inputs, outputs)
     domains = domains_of(first.modules[0].entry.parameters, domain or {})
     known = unpaired(first.program, second.program)
@@ -171,6 +173,19 @@ def _read_pair(one: Any, other: Any) -> tuple[Any, Any]:
     if other.num_partitions == 1:
         return partition(one).module, other
     return partition(with_stated_shardings(one, *shardings_in_text(other), is_global=True)).module, other
+
+
+def _check_rowwise(one: Subject, other: Subject) -> None:
+    """Refuse a target of rows that no custom call of an unknown function has."""
+    every = (*one.instructions(), *other.instructions())
+    targets = [*dict.fromkeys(target_of(each) for each in every if is_opaque(each))]
+    for target in one.rowwise:
+        if target not in targets:
+            known = ", ".join(targets) or "none"
+            refuse(
+                "invalid_attribute",
+                f"equivalent: no custom call of an unknown function has the target {target!r}; the targets are: {known}",
+            )
 
 
 def _first(program: Module | ModuleGroup, *, is_laid: bool) -> Subject:

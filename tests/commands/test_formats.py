@@ -64,7 +64,10 @@ RUNS: dict[str, list[str]] = {
         "cost ok.hlo", "cost loop.hlo", f"cost {BLOCK}:tensor --partition --machine v5e --by op", "cost bad.hlo",
         "cost large.hlo --machine small.json",
     ],
-    "equivalent": ["equivalent ok.hlo ok.hlo", "equivalent nan.hlo double.hlo", "equivalent bad.hlo ok.hlo"],
+    "equivalent": [
+        "equivalent ok.hlo ok.hlo", "equivalent nan.hlo double.hlo", "equivalent bad.hlo ok.hlo",
+        "equivalent large.hlo large.hlo --extents smaller",
+    ],
     "prove": ["prove ok.hlo ok.hlo", "prove nan.hlo double.hlo", f"prove {DUMPS}/jax_0.10.2/xla"],
     "prove.by_pass": [f"prove {DUMPS}/passes --by pass"],
     "shard": ["shard shards.hlo", f"shard {BLOCK}:full", "shard bad.hlo", "shard ok.hlo"],

@@ -76,6 +76,11 @@ def test_rows_of_a_function_may_be_on_different_devices() -> None:
     assert xb.equivalent(whole, call(rows=4, devices=2, op="subtract"), rowwise={"Norm": [0]}).kind == "different"
 
 
+def test_rows_of_a_target_that_no_call_has_are_refused() -> None:
+    with pytest.raises(XbuildError, match=r"no custom call of an unknown function has the target 'norm'.* are: Norm"):
+        xb.equivalent(call(), call(), rowwise={"norm": [0]})
+
+
 def test_results_of_several_types() -> None:
     text = """HloModule m
     ENTRY e {
