@@ -184,7 +184,7 @@ def _check_rowwise(one: Subject, other: Subject) -> None:
             known = ", ".join(targets) or "none"
             refuse(
                 "invalid_attribute",
-                f"equivalent: no custom call of an unknown function has the target {target!r}; the targets are: {known}",
+                f"equivalent: no custom call of an unknown function has the target {target!r}; targets are: {known}",
             )
 
 
