@@ -195,7 +195,7 @@ def _is_function(program: Any) -> bool:
 
 
 def _layouts(specs: Any, before: Any, after: Any, name: str, mesh: Mesh | None) -> Shardings:
-    """The layouts that specs state; None if there are none."""
+    """The layouts that specs state; None without specs."""
     if specs is None:
         return None
     one = program_of(before)

@@ -220,8 +220,8 @@ def compiled_by_jax(function: Any, arguments: Sequence[Any], named: Mapping[str,
 def lowered_and_compiled(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Module, Module]:
     """The global program to which JAX lowers a function, and the program of each device that XLA compiles from it.
 
-    The function may also be a Traced or a Lowered, without arguments. NeedsArgumentsError for a function that takes
-    arguments, if there are none.
+    The function may also be a Traced or a Lowered, without arguments. Raises NeedsArgumentsError if another function
+    gets no arguments and needs some.
     """
     if not (arguments or named) and type(function).__name__ not in ("Traced", "Lowered"):
         _refuse_without_arguments(function)
