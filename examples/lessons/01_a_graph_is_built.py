@@ -19,7 +19,7 @@ def program(a, b):
 print(program)
 
 # %% [markdown]
-# Each line of this text is an instruction with its name, shape, op and operands. `ROOT` marks the result.
+# Each line of this text shows an instruction with its name, shape, op and operands. `ROOT` marks the result.
 
 # %%
 ask("How many numbers have been added so far?", ..., lambda: 0, claim=about_xbuild("Building computes nothing"))

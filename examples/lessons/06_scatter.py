@@ -60,7 +60,7 @@ def same_either_way(program):
 
 
 ask(
-    "Scatter combines the updates 5, 7, 1 with zeros at [1, 1, 2] by `maximum`. What is the result?",
+    "Scatter combines the updates 5, 7, 1 with zeros at [1, 1, 2], using `maximum`. What is the result?",
     ...,
     maximum,
     zeros,

@@ -57,7 +57,7 @@ def maximum_then_sum(x):
 
 
 twice = xb.Module("twice", xb.computation(xb.s32[()])(maximum_then_sum), num_replicas=3)
-ask("Three replicas hold 5, 9, 1. They run an all_reduce by maximum, then one by add. What do they hold at the end?",
+ask("Three replicas hold 5, 9, 1. They run an all_reduce with maximum, then one with add. What does each hold now?",
     ..., twice, 5, 9, 1)  # fmt: skip
 show(xb.trace(twice, [[5], [9], [1]], origins=True))
 

@@ -24,7 +24,7 @@ ask("What does replica 0 hold if the group is {1,0}?", ..., turned, [1, 2], [3, 
 # %%
 scatter = on_two(lambda x: xb.reduce_scatter(x, xb.add, 0, 2, [(0, 1)]))
 ask(
-    "A reduce_scatter by add, with group {0,1}, takes [1, 2] and [3, 4]. What do replicas 0 and 1 hold?",
+    "A reduce_scatter with add and the group {0,1} takes [1, 2] and [3, 4]. What do replicas 0 and 1 hold?",
     ...,
     scatter,
     [1, 2],

@@ -29,16 +29,16 @@ after = xb.parse_hlo(
     .replace("divide(shifted, twos)", "shift-right-arithmetic(shifted, twos)")
 )
 print(after)
-ask("The program computes (2x - 3) / 2 in s32. What does the text BEFORE return for x = [5, 4]?", ..., before, [5, 4],
-    of=lambda out: out[0])  # fmt: skip
-ask("For x = [5, 4], what does the rewritten text return?", ..., after, [5, 4], of=lambda out: out[0])
+ask("The program computes (2x - 3) / 2 in s32. What does the program BEFORE return for x = [5, 4]?",
+    ..., before, [5, 4], of=lambda out: out[0])  # fmt: skip
+ask("For x = [5, 4], what does the rewritten program return?", ..., after, [5, 4], of=lambda out: out[0])
 
 # %% [markdown] rule
 # Both programs return 3 and 2, which are 7/2 and 5/2 rounded toward zero. That they agree on one input proves little.
 
 # %%
 ask("For x = [5, 0], what does BEFORE return?", ..., before, [5, 0], of=lambda out: out[0])
-ask("For x = [5, 0], what does the rewritten text return?", ..., after, [5, 0], of=lambda out: out[0])
+ask("For x = [5, 0], what does the rewritten program return?", ..., after, [5, 0], of=lambda out: out[0])
 
 # %% [markdown] rule
 # BEFORE returns 3 and -1, and the rewritten program returns 3 and -2. For x = 0, the program computes -3/2, which is
