@@ -339,11 +339,11 @@ class ProgramComparison:
         """The verdict on programs that differ over the fields; if functions are taken as random, numbers decide."""
         difference, self.done = self._locate_difference(self.done), self.done + 1
         witness = measure_distance(self)
-        targets = self._unknown_functions()
-        if witness.differs and targets and not self._differs_for_constant_functions():
-            reason = (
-                f"the programs apply unknown functions ({targets}) to different operands; their results may be equal"
-            )
+        one, other = self._unknown_functions()
+        if witness.differs and (one or other) and (one != other or not self._differs_for_constant_functions()):
+            targets = ", ".join(one | other)
+            what = "to different operands" if one == other else "that are not the same in both"
+            reason = f"the programs apply unknown functions ({targets}) {what}; their results may be equal"
             return self._undecided("identities of unknown functions", reason=reason, difference=difference)
         is_arithmetic = {name for name, _ in self.assumed} <= _ARITHMETIC and not self.domains
         if witness.differs or (is_arithmetic and not literals_explain(self)):
@@ -358,11 +358,15 @@ class ProgramComparison:
         reason = f"the values differ if functions are treated as random; in floating point, the results {witness}"
         return self._undecided("identities of functions, beyond arithmetic", reason=reason, difference=difference)
 
-    def _unknown_functions(self) -> str:
-        """The targets of the custom calls of unknown functions, separated by commas."""
-        every = (*self.one.instructions(), *self.other.instructions())
-        targets = {target_of(each): None for each in every if is_opaque(each)}
-        return ", ".join(target for target in targets if target not in CALLBACKS)
+    def _unknown_functions(self) -> tuple[dict[str, None], dict[str, None]]:
+        """The targets of the custom calls of unknown functions in each program."""
+        one, other = (
+            dict.fromkeys(
+                sorted({target_of(each) for each in subject.instructions() if is_opaque(each)} - {*CALLBACKS})
+            )
+            for subject in (self.one, self.other)
+        )
+        return one, other
 
     def _differs_for_constant_functions(self) -> bool:
         """Whether numbers differ even if unknown functions return the same for any operands."""

@@ -178,3 +178,14 @@ NO_SPECS = [
 def test_texts_that_are_no_specs(text: str) -> None:
     with pytest.raises(xb.ShapeError, match="spec"):
         read_specs(text)
+
+
+def test_a_function_whose_code_only_one_program_has_is_undecided() -> None:
+    called = """HloModule called
+ENTRY e {
+  x = f32[4] parameter(0)
+  ROOT y = f32[4] custom-call(x), custom_call_target="CustomSPMDPartitioning"
+}"""
+    inlined = xb.computation(xb.f32[4])(lambda x: xb.tanh(x) * 2.0)
+    for pair in ((called, inlined), (inlined, called)):
+        assert xb.prove(*pair).kind == "undecided"
