@@ -33,11 +33,19 @@ import xbuild as xb
 
 SQUARE = Mesh(DEVICES[:4].reshape(2, 2), ("x", "y"))
 BATCH = Mesh(DEVICES.reshape(2, 4), ("batch", "fsdp"))
+CUBE = Mesh(DEVICES.reshape(2, 2, 2), ("a", "b", "c"))
 EXPERTS = Mesh(DEVICES[:4].reshape(2, 2), ("expert", "context"))
 
 
-def constrain(mesh: Mesh, *spec: Any) -> Callable[[Any], Any]:
-    return lambda x: jax.lax.with_sharding_constraint(x, named(mesh, *spec))
+def constrain(mesh: Mesh, *specs: P) -> Callable[[Any], Any]:
+    """The function that constrains a value to one sharding after the other."""
+
+    def stage(x: Any) -> Any:
+        for spec in specs:
+            x = jax.lax.with_sharding_constraint(x, named(mesh, *spec))
+        return x
+
+    return stage
 
 
 def moved(stage, a, b, c):
@@ -75,6 +83,11 @@ def columns_of_slabs(stage, x):
     return jax.lax.with_sharding_constraint(h, named(SQUARE, ("x", "y"))) + 1
 
 
+def spread(stage, x):
+    h = stage(x * 2)
+    return jax.lax.with_sharding_constraint(h, named(CUBE, "a", "b", "c")) + 1
+
+
 def restored(stage, x):
     w = io_callback(lambda: np.ones((16, 8), np.float32), array(16, 8))
     w = jax.lax.with_sharding_constraint(w, named(BATCH, "fsdp"))
@@ -100,6 +113,8 @@ def reported() -> Iterator[Case]:
     yield "marin, weights of experts", EXPERTS, experts, (array(8, 16, 32),), {"in_shardings": split}
     split = named(SQUARE, None, None, "x", "y")
     yield "a solver with slabs", SQUARE, slabs, (array(2, 16, 16, 16),), {"in_shardings": split}
+    split = named(CUBE, None, None, ("b", "c", "a"))
+    yield "three axes at once", CUBE, spread, (array(16, 16, 16),), {"in_shardings": split}
     split = named(SQUARE, None, "x", "y")
     yield "LORRAX, columns", SQUARE, columns_of_slabs, (array(8, 16, 16),), {"in_shardings": split}
 
@@ -119,7 +134,7 @@ def others() -> Iterator[Case]:
 def drawn(count: int, seed: int) -> Iterator[Case]:
     """Random shardings before and after, of arrays of two to four dimensions."""
     random = Random(seed)
-    meshes = [XY, AB, SQUARE, Mesh(DEVICES.reshape(2, 2, 2), ("a", "b", "c"))]
+    meshes = [XY, AB, SQUARE, CUBE]
     for _ in range(count):
         mesh, rank = random.choice(meshes), random.randint(2, 4)
         before, after = (draw_spec(random, mesh.axis_names, rank) for _ in range(2))
@@ -160,7 +175,8 @@ def row_of(case: Case) -> Row:
     staged = [match[1] for _, _, fix in found if (match := re.search(r"constraint to (P\(.*\)) between", fix))]
     if not staged:
         return [name, before, found, before, found]
-    fixed = lowered_of(function, constrain(mesh, *eval(staged[0], {"P": P})), arguments, options)
+    specs = [eval(each, {"P": P}) for each in staged[0].split(", then to ")]
+    fixed = lowered_of(function, constrain(mesh, *specs), arguments, options)
     _, after = count_warnings(fixed)
     return [name, before, found, after, issues_of(fixed, function)]
 

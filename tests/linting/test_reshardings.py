@@ -15,6 +15,7 @@ REPORTED = {
     "openpi, activations": [4, 6],
     "marin, weights of experts": [1],
     "a solver with slabs": [1],
+    "three axes at once": [1],
     "LORRAX, columns": [1],
     "openpi#112": [2],
 }

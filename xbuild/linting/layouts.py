@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 
 from attrs import frozen
 
@@ -76,15 +77,16 @@ _OF_ONE_DEVICE = (
 
 
 def _staged(facts: ProgramFacts, found: Rematerialization, lines: list[Source]) -> str:
-    """The fix with a sharding between the two, which splits the move in two that XLA makes without a full gather.
+    """The fix with shardings between the two, which split the move into moves that XLA makes without a full gather.
 
     It is known if the program's shardings are, and if a value on one of the lines moves between two of them; empty
     otherwise. Where one collective is enough for xbuild, XLA started from a sharding with fewer axes.
     """
-    rank = len(_dims(found.gather))
-    for each in () if facts.stated is None else facts.stated.communications:
+    rank = len(_dims(found.gather))  # another one if XLA reshaped the array first
+    every = () if facts.stated is None else facts.stated.communications
+    for each in sorted(every, key=lambda one: len(_dims(one.move.value)) != rank):
         value, had, needed = each.move.value, each.had, each.needed
-        if had is None or needed is None or not isinstance(value.shape, Shape) or value.shape.rank != rank:
+        if had is None or needed is None or not isinstance(value.shape, Shape):
             continue
         user = each.why.user if isinstance(each.why, Reason) else None
         if not any(line in lines for line in (each.source, None if user is None else user.source)):
@@ -92,26 +94,30 @@ def _staged(facts: ProgramFacts, found: Rematerialization, lines: list[Source]) 
         if not all(map(_has_whole_axes, (had, needed))):
             continue
         between = _between(had, needed, value.shape)
+        if not between and _count_moves(had, needed, value.shape) > 1:
+            continue
         moved = f"the array moves from {spec_of(had)} to {spec_of(needed)} at once" if between else _split_text(found)
+        stages = ", then to ".join(str(spec_of(each)) for each in between or [had])
         return (
-            f"{moved}: move it in two steps, with jax.lax.with_sharding_constraint to {spec_of(between or had)} "
-            "between them, or state the same sharding for both sides"
+            f"{moved}: move it in {len(between) + 1 if between else 2} steps, with jax.lax.with_sharding_constraint to "
+            f"{stages} between them, or state the same sharding for both sides"
         )
     return ""
 
 
-def _between(had: Sharding, needed: Sharding, shape: Shape) -> Sharding | None:
-    """A sharding of whole axes with at most one collective before it and one after it; None if the plan has none.
+def _between(had: Sharding, needed: Sharding, shape: Shape) -> list[Sharding]:
+    """The shardings between two, of whole axes, with at most one collective from each to the next; as few as possible.
 
     Source: Shardy, reshard to collectives.
     """
-    for step in plan(had, needed, shape).steps[:-1]:
-        dims = [merge_parts(axes) for axes in step.after.dims]
-        staged = shard_dims(had.mesh, dims, step.after.unreduced)
-        halves = (had, staged), (staged, needed)
-        if _has_whole_axes(staged) and all(_count_moves(*half, shape) <= 1 for half in halves):
-            return staged
-    return None
+    steps = plan(had, needed, shape).steps[:-1]
+    states = [(step, shard_dims(had.mesh, map(merge_parts, step.after.dims), step.after.unreduced)) for step in steps]
+    states = [(step, state) for step, state in states if _has_whole_axes(state)]
+    for _, state in states:
+        if all(_count_moves(*half, shape) <= 1 for half in ((had, state), (state, needed))):
+            return [state]
+    stages = [state for step, state in states if not step.is_local]
+    return stages if all(_count_moves(*pair, shape) <= 1 for pair in pairwise([had, *stages, needed])) else []
 
 
 def _has_whole_axes(sharding: Sharding) -> bool:
