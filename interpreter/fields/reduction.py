@@ -6,10 +6,12 @@ and a difference of theirs is one of the given programs.
 
 The converse holds where the elements along a dimension are interchangeable: no op knows their places, ops compute each
 by itself or sum over them, and devices hold equal parts of them. The difference of two values, or of two operands of a
-random function, is then a polynomial that is symmetric in these elements. If its monomials contain at most m different
-ones, it does not vanish where the elements have k > m values: in a monomial with the most elements, give each its own
-value; no other monomial becomes the same, but for those that symmetry maps to it, with the same coefficient. `_Counts`
-bounds m, as `Degrees` bounds degrees.
+random function, is then symmetric in these elements, and a sum of terms that each depend on at most m of them. It does
+not vanish where the elements have k >= m different values. For take the terms of most elements, and write each as a
+part that vanishes if one of its elements is a fixed number, and terms of fewer elements. If m groups of equal elements
+vary, and the others are that number, the part to which all groups contribute is that of terms with one element of
+each, times a number: so it vanishes only if these terms do, and then the same holds of terms of fewer elements.
+`_Counts` bounds m, as `Degrees` bounds degrees.
 
 Sections:
 
@@ -92,7 +94,7 @@ class Count:
     """How many elements along a dimension monomials of an array contain, over which sums have gone.
 
     `degree` counts in numerators and denominators. `varies`: whether the array differs along the dimension, which it
-    then has. `divides`: whether denominators do.
+    then has. `divides`: whether denominators do that contain such sums.
     """
 
     degree: Degree = field(factory=Degree)
@@ -186,8 +188,8 @@ class _Counts:
         varies = both.varies and places > 0
         if opcode in ORDER and places > 1:
             self.total = _INFINITE  # laws of the order of elements at different places
-        is_known = opcode in _JOINED or opcode in _PRODUCTS or opcode in ("divide", "sqrt", "power") or is_same(each)
-        if opcode in _VARIABLES or (is_random(each) and opcode != "power") or not _is_number(each):
+        is_known = opcode in _JOINED or opcode in _PRODUCTS or opcode in ("divide", "power") or is_same(each)
+        if opcode in _VARIABLES or opcode == "sqrt" or (is_random(each) and opcode != "power") or not _is_number(each):
             return Count(varies=varies)
         if not is_known or (opcode != "reduce" and any(map(_multiplies, each.called))):
             self.total = _INFINITE if both.varies or both.degree.total else self.total
@@ -195,15 +197,13 @@ class _Counts:
         if opcode == "power":
             if both.degree.total:
                 self.total = _INFINITE
-            return Count(varies=varies, divides=varies)
-        if opcode == "sqrt":
-            return Count(varies=varies, divides=varies)
+            return Count(varies=varies)
         degree, divides = both.degree, both.divides
         if opcode in _PRODUCTS:
             degree = multiplied([count.degree for count in operands])
         if opcode == "divide":
             degree = multiplied([operands[0].degree, inverted(operands[1].degree, 1, each)])
-            divides = divides or operands[1].varies
+            divides = divides or (operands[1].varies and operands[1].degree.total > 0)
         if is_sum(each):
             given = self.shared.of(each.operands[0])
             over = sum(atom is self.atom for dim in summed(each) for atom in flat(given[dim]))
@@ -250,7 +250,7 @@ _PRODUCTS_PER_ELEMENT = 32
 
 
 @frozen(eq=False)
-class Reduction:
+class SmallerPrograms:
     """Two programs with smaller extents, their layouts, and a text for each extent that is smaller.
 
     `sizes` has the new size of each atom.
@@ -343,7 +343,7 @@ def _work(each: Instruction) -> int:
     return size * max(prod(given.dims[dim] for dim in summed(each)) // _PRODUCTS_PER_ELEMENT, 1)
 
 
-def reduced(one: Subject, other: Subject, laid: ResolvedLayouts, fixed: Iterable[int] = ()) -> Reduction | None:
+def reduced(one: Subject, other: Subject, laid: ResolvedLayouts, fixed: Iterable[int] = ()) -> SmallerPrograms | None:
     """Two programs with smaller extents where these decide the same; None if there are none.
 
     `fixed` are parameters of the first program whose extents stay.
@@ -375,7 +375,7 @@ def reduced(one: Subject, other: Subject, laid: ResolvedLayouts, fixed: Iterable
     except XbuildError:
         return None
     smaller = _smaller_layouts(shared, sizes, one, laid)
-    return Reduction(left, right, smaller, sizes, shared, tuple(_texts(shared, sizes, entries)))
+    return SmallerPrograms(left, right, smaller, sizes, shared, tuple(_texts(shared, sizes, entries)))
 
 
 def _free_atoms(shared: SharedExtents) -> list[Atom]:

@@ -107,7 +107,8 @@ KEPT = {
     "product": lambda x: xb.reduce(x, 1.0, xb.multiply, (0,)),
     "from one": lambda x: xb.reduce(x, 1.0, xb.add, (0,)),
     "constant": lambda x: x + xb.constant(x.builder, np.arange(192, dtype=np.float32).reshape(64, 3)),
-    "quotients": lambda x: xb.reduce(1.0 / x, 0.0, xb.add, (0,)),
+    "quotients by sums": lambda x: xb.reduce(1.0 / (x + xb.broadcast(xb.reduce(x, 0.0, xb.add, (0,)), [64, 3], [1])),
+                                            0.0, xb.add, (0,)),
     "dynamic slice": lambda x: xb.dynamic_slice(x, [np.int32(1), np.int32(0)], [5, 3]),
     "update": lambda x: xb.dynamic_update_slice(x, xb.slice(x, [0, 0], [2, 3], [1, 1]), [np.int32(5), np.int32(0)]),
     "places by order": lambda x: xb.reduce(
@@ -146,6 +147,7 @@ def positive(x: Any) -> Any:
 
 
 REDUCED = {
+    "quotients": (lambda x: xb.reduce(1.0 / x, 0.0, xb.add, (0,)), "dimension 0"),
     "halves": (halves, "a factor of dimension 0"),
     "reshape": (lambda x: xb.reshape(xb.reshape(x, [4, 48]) * 2.0, [64, 3]), "a factor of dimension 0"),
     "softmax of columns": (lambda x: xb.exp(x) / xb.broadcast(
