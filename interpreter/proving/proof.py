@@ -9,6 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from shape_inference import refuse
+from xbuild.core.graph import Computation, Module, ModuleGroup
 from xbuild.core.hooks import Reported
 from xbuild.core.issues import Issue
 from xbuild.core.report_text import MORE, WIDTH, Line, folded, indented, more_line, plain
@@ -191,7 +192,8 @@ def _programs(program: Any, given: Sequence[Any], named: Mapping[str, Any]) -> t
 def _is_function(program: Any) -> bool:
     """Whether an object is a function to lower, and not a program."""
     is_jax = is_of_jax(program) and type(program).__name__ not in ("Traced", "Lowered", "Compiled", "Exported")
-    return is_jax or (callable(program) and not hasattr(program, "module"))
+    is_program = isinstance(program, Computation | Module | ModuleGroup) or hasattr(program, "module")
+    return is_jax or (callable(program) and not is_program)
 
 
 def _layouts(specs: Any, before: Any, after: Any, name: str, mesh: Mesh | None) -> Shardings:
