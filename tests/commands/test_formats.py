@@ -70,6 +70,7 @@ RUNS: dict[str, list[str]] = {
     ],
     "prove": ["prove ok.hlo ok.hlo", "prove nan.hlo double.hlo", f"prove {DUMPS}/jax_0.10.2/xla"],
     "prove.by_pass": [f"prove {DUMPS}/passes --by pass"],
+    "reduce": [f"reduce {RING} --while deadlock --jobs 1", "reduce bad.hlo --while deadlock"],
     "shard": ["shard shards.hlo", f"shard {BLOCK}:full", "shard bad.hlo", "shard ok.hlo"],
     "shard.explain": ["shard shards.hlo --explain y", f"shard {BLOCK}:full --explain all-gather.39"],
     "shard.compare": [f"shard {BLOCK}:full --compare tensor"],

@@ -72,11 +72,18 @@ def without_blocks(state: TextState, gone: Collection[int]) -> Iterator[TextStat
 
 def lines(state: TextState) -> list[int]:
     """The lines within computations, and those that are blank."""
-    return [
-        number
-        for number, line in state.lines
-        if line.strip() != "}" and not line.rstrip().endswith("{") and not line.startswith("HloModule")
-    ]
+    return [number for number, line in state.lines if _is_inner(line)]
+
+
+def lines_of_entry(state: TextState) -> list[int]:
+    """The lines within the entry."""
+    begins = dict(state.lines)
+    entry = [members for first, members in _blocks(state) if begins[first].lstrip().startswith("ENTRY")]
+    return [number for number, line in state.lines if _is_inner(line) and any(number in each for each in entry)]
+
+
+def _is_inner(line: str) -> bool:
+    return line.strip() != "}" and not line.rstrip().endswith("{") and not line.startswith("HloModule")
 
 
 def without_lines(state: TextState, gone: Collection[int]) -> Iterator[TextState]:
