@@ -311,6 +311,7 @@ def minimize_text(
 
 
 def _run_text_passes(search: Search[texts.TextState]) -> None:
+    search.remove_parts("lines of the entry", texts.lines_of_entry, texts.without_lines)
     search.remove_parts("computations", texts.blocks, texts.without_blocks)
     search.remove_parts("lines", texts.lines, texts.without_lines)
     search.remove_parts("attributes", texts.attributes, texts.without_attributes)
