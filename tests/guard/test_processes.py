@@ -111,6 +111,27 @@ def test_collectives_that_differ_hang(one: list[str], other: list[str], kind: st
     assert verdict_of_job(dict(enumerate(texts)), DEVICES).refused
 
 
+LATER = "{0,1},{2,3}"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "hangs"),
+    [
+        ([meeting(1), "negate(OF)", meeting(1)], ["abs(OF)", meeting(1), meeting(1)], False),
+        ([meeting(1), "negate(OF)", meeting(1, LATER)], ["abs(OF)", meeting(1), meeting(1, LATER)], False),
+        ([meeting(1), "negate(OF)", meeting(1, LATER)], ["abs(OF)", meeting(1, LATER), meeting(1)], True),
+        ([meeting(1), meeting(1), meeting(1)], ["negate(OF)", meeting(1), meeting(1)], True),
+        ([meeting(1), "negate(OF)", meeting(2)], ["abs(OF)", meeting(1), meeting(1)], True),
+    ],
+)
+def test_collectives_that_share_a_channel_meet_in_their_order(one: list[str], other: list[str], hangs: bool) -> None:
+    texts = [job(*one), job(*other)]
+    for each in compared(*texts):
+        assert each.is_refused == hangs
+    unscheduled = [text.replace("is_scheduled=true, ", "") for text in texts]
+    assert verdict_of_job(dict(enumerate(unscheduled)), DEVICES).refused
+
+
 def test_a_process_that_compiles_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "SECONDS", 0.1)
     found = compare(Store(), "job/1", 0, "jit_step", job(meeting(1)), DEVICES)

@@ -13,19 +13,27 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..checking import Verdict, check
-from ..core.graph import Module, ModuleGroup
+from ..checking.model.describe import groups_text
+from ..core.graph import Instruction, Module, ModuleGroup
 from ..core.report_text import join_words
+from ..properties.effects import collective_in
+from ..properties.rewriting import mapped
+from ..properties.sites import collectives_of
 from ..text.reader import parse_hlo
 from .compilation import DeviceId
 
 SECONDS = 60.0
 """How long a process waits for the others to compile; then it says so, and goes on."""
+
+_FIRST_CHANNEL = 1 << 40
+"""Above the channels of transfers, which keep theirs."""
 
 _SILENT = re.compile(
     r'(?P<string>"(?:[^"\\]|\\.)*+"?)'
@@ -158,12 +166,55 @@ def _text(store: KeyValueStore, key: str) -> str:
 
 
 def verdict_of_job(texts: Mapping[int, str], devices: Sequence[DeviceId]) -> Verdict:
-    """The verdict on a job: on each device, in the order of the device assignment, the program of its process."""
+    """The verdict on a job: on each device, in the order of the device assignment, the program of its process.
+
+    The check matches collectives by channel or name. JAX gives all of them one channel, and names depend on the rest of
+    a program. If the check misses a name, the collectives of equal groups match in their order, as they do in a run.
+    """
     read: dict[str, Module] = {}
     for process, text in texts.items():
         if text not in read:
             read[text] = parse_hlo(text, f"<process {process}>", origins=True)
-    return check(ModuleGroup({place: read[texts[device.process]] for place, device in enumerate(devices)}))
+
+    def checked(programs: Mapping[str, Module]) -> Verdict:
+        return check(ModuleGroup({place: programs[texts[device.process]] for place, device in enumerate(devices)}))
+
+    by_name = checked(read)
+    if {each.kind for each in by_name.findings} != {"missing_participant"} or not _meet_in_order(read.values()):
+        return by_name
+    in_order = checked(dict(zip(read, _with_channels_by_order([*read.values()]), strict=True)))
+    return by_name if in_order.refused else in_order
+
+
+def _collectives(module: Module) -> list[Instruction]:
+    """The collectives of a module that have a channel, in the order in which a device comes to them first."""
+    found = dict.fromkeys(collective_in(site.instruction) for site in collectives_of(module.entry))
+    return [each for each in found if each is not None and (getattr(each.attributes, "channel_id", None) or 0) > 0]
+
+
+def _meet_in_order(modules: Iterable[Module]) -> bool:
+    """Whether each module is scheduled, so that its order is that of its runs, and its collectives share a channel."""
+    return all(
+        each.is_scheduled and len({one.attributes.channel_id for one in found}) < len(found)
+        for each, found in ((each, _collectives(each)) for each in modules)
+    )
+
+
+def _with_channels_by_order(modules: Sequence[Module]) -> list[Module]:
+    """The modules with new channels: the n-th collectives of equal groups have the same one, in all modules."""
+    channels: dict[tuple[str, int], int] = {}
+    given: dict[Instruction, int] = {}
+    for module in modules:
+        seen = Counter[str]()
+        for each in _collectives(module):
+            groups = groups_text(each)
+            seen[groups] += 1
+            given[each] = channels.setdefault((groups, seen[groups]), _FIRST_CHANNEL + len(channels))
+
+    def change(each: Instruction) -> Instruction:
+        return each if each not in given else evolve(each, attributes=evolve(each.attributes, channel_id=given[each]))
+
+    return [mapped(module, change) for module in modules]
 
 
 def distributed() -> tuple[Any, int] | None:
