@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -173,11 +174,21 @@ def test_a_tpu_digest_names_the_cores_with_another_module(tmp_path: Path) -> Non
             [1, 4],
         ),
         ("Root Cause (first observed failure):\n rank      : 2 (local_rank: 2)\n exitcode  : -11 (pid: 5)\n", [2]),
+        ("E1128 api.py:882] failed (exitcode: -9) local_rank: 1 (pid: 7) of binary: python", [1]),
+        ("E1128 api.py:882] failed (exitcode: -15) local_rank: 1 (pid: 7) of binary: python", []),
+        ("mpirun noticed that process rank 2 with PID 0 on node a exited on signal 9 (Killed).", [2]),
+        ("mpirun noticed that process rank 2 with PID 0 on node a exited on signal 15 (Terminated).", []),
+        ("srun: error: node7: task 3: Killed", [3]),
+        ("srun: error: node7: task 3: Out Of Memory", [3]),
+        ("rank 5 exited with code -9", [5]),
+        ("rank 5 was killed by SIGSEGV", [5]),
+        ("rank 5 exited with code 0, rank 6 exited with code -15", []),
         ("Root Cause (first observed failure):\n rank      : 2 (local_rank: 2)\n exitcode  : -15 (pid: 5)\n", []),
     ],
 )
 def test_lines_that_say_that_a_rank_ended(line: str, dead: list[int], tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text(line)
+    (tmp_path / "_dump_0").write_bytes(pickle.dumps({"version": "2.9", "entries": []}))
     assert found(find(tmp_path))[0] == dead
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 HOW = {
     "torch": """\
-Flight Recorder of PyTorch (2.4 and later; on by default since 2.10)
+Flight Recorder of PyTorch (torch 2.5 and later; on by default in torch 2.13)
 
 Before the run, set on all ranks:
-  TORCH_FR_BUFFER_SIZE=20000          entries that each rank keeps (until 2.8: TORCH_NCCL_TRACE_BUFFER_SIZE)
+  TORCH_FR_BUFFER_SIZE=20000          entries that each rank keeps; older: TORCH_NCCL_TRACE_BUFFER_SIZE
   TORCH_NCCL_DUMP_ON_TIMEOUT=1        write the dump when a collective times out
   TORCH_FR_DUMP_TEMP_FILE=/shared/fr/trace_rank_
-                                      the start of the file names; the rank follows (until 2.8:
-                                      TORCH_NCCL_DEBUG_INFO_TEMP_FILE)
+                                      the start of the file names; the rank follows; older:
+                                      TORCH_NCCL_DEBUG_INFO_TEMP_FILE
 
 If the job is stuck and has not timed out, ask for the dumps:
   set TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_pipe before the run, and write 1 to the pipe of each rank

@@ -158,6 +158,13 @@ _ROOT_CAUSE = re.compile(
     r"Root Cause \(first observed failure\):.{0,400}?rank\s*:\s*(\d{1,7}) .{0,200}?exitcode\s*:\s*(-?\d{1,5})",
     re.DOTALL,
 )
+_SIGNALLED = re.compile(
+    r"process rank (?P<mpi>\d{1,7}) with PID [^\n]{0,80}? exited on signal (?P<signal>\d{1,3})"
+    r"|srun: error: [^\n]{0,80}?: tasks? (?P<slurm>\d{1,7}): (?P<why>Killed|Segmentation fault|Bus error|Out Of Memory)"
+    r"|\b[Rr]ank[ :=]{1,3}(?P<plain>\d{1,7})\b[^\n]{0,60}?\b(?:exit\w*|killed|ended|terminated|died)\b[^\n]{0,40}?"
+    r"(?:SIG(?P<name>KILL|SEGV|BUS|ILL|FPE)|-(?P<code>4|7|8|9|11))\b"
+    r"|failed \(exitcode: -(?P<elastic>4|7|8|9|11)\) local_rank: (?P<local>\d{1,7}) "
+)
 _HEARTBEAT = re.compile(r"/job:\w+/replica:\d+/task:(\d{1,7}) (?:heartbeat timeout|is unhealthy)")
 _UNHEALTHY = re.compile(r"tasks are unhealthy \(stopped sending heartbeats\):\s*((?:/job:\S+\s*)+)")
 _BY_OTHERS = {-15: "SIGTERM", -2: "SIGINT", -6: "SIGABRT"}
@@ -182,6 +189,13 @@ def _read_ends(job: StuckJob, text: str) -> bool:
             job.dead[rank] = f"the launcher saw it end first, by {_SIGNALS.get(code, f'signal {-code}')}"
         elif code:
             job.ended[rank] = f"the launcher saw it end first, with exit code {code}"
+    for match in _SIGNALLED.finditer(text):
+        rank = next(int(match[name]) for name in ("mpi", "slurm", "plain", "local") if match[name])
+        signal = match["signal"] or match["code"] or match["elastic"]
+        if signal is None or -int(signal) not in _BY_OTHERS:
+            how = match["why"] or (match["name"] and f"SIG{match['name']}") or _SIGNALS.get(-int(signal or 0), "")
+            job.dead.setdefault(rank, f"a log says that it was ended by {how or f'signal {signal}'}")
+            found = True
     for match in _HEARTBEAT.finditer(text):
         job.dead[int(match[1])] = "its heartbeats to the coordination service stopped"
         found = True

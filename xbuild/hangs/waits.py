@@ -43,6 +43,7 @@ class WaitGraph:
     frontiers: dict[int, list[Launch]] = field(factory=dict)
     flagged: dict[int, Root] = field(factory=dict)
     """The ranks of a minority that launched something else."""
+    holders: dict[tuple[str, int], _Holders] = field(factory=dict)
 
     @cached_property
     def graph(self) -> nx.DiGraph[int]:
@@ -50,6 +51,12 @@ class WaitGraph:
         graph.add_nodes_from(self.job.ranks)
         graph.add_edges_from((rank, other) for rank, others in self.edges.items() for other in others)
         return graph
+
+    @cached_property
+    def condensed(self) -> nx.DiGraph[int]:
+        """The graph of its cycles: a node for each set of ranks that wait for each other."""
+        condensed: nx.DiGraph[int] = nx.condensation(self.graph)
+        return condensed
 
 
 # ----------------------------------------------------------------------------
@@ -95,7 +102,7 @@ def _frontier(record: RankRecord) -> list[Launch]:
 def _infer_completion(job: StuckJob) -> None:
     """Where no rank has a completed operation, the back end keeps no states: infer them.
 
-    An operation that all members launched has completed if the rank launched another one after it.
+    An operation that all members launched has completed if a rank launched another one after it.
     """
     records = [record for record in job.ranks.values() if record.operations]
     if not records or any(each.is_done for record in records for each in record.operations):
@@ -104,17 +111,17 @@ def _infer_completion(job: StuckJob) -> None:
         return
     job.add_limit(
         "the back end records no completion: an operation counts as completed if all ranks of its group launched it, "
-        "and the rank went on to another one"
+        "and one of them went on"
     )
     launched: dict[str, dict[int, int]] = defaultdict(dict)
     for record in records:
         for group, number in record.launched.items():
             launched[group][record.rank] = number
+    passed = {each.key for record in records for each in record.operations[:-1]}
     for record in records:
-        last = record.operations[-1].place
         record.replace_operations([
             evolve(each, is_done=True)
-            if each.place < last and each.pair is None and min(launched[each.group].values()) >= each.sequence
+            if each.pair is None and each.key in passed and min(launched[each.group].values()) >= each.sequence
             else each
             for each in record.operations
         ])  # fmt: skip
@@ -162,51 +169,56 @@ def _unseen_members(job: StuckJob, name: str, seen: Sequence[int]) -> list[int]:
     ]
 
 
+@frozen
+class _Holders:
+    """The members of a group that hold up a collective, each with the reason; `absent` ones left no dump.
+
+    `not_started` are at the collective and have not started it, which holds up those that have.
+    """
+
+    known: tuple[tuple[int, str], ...]
+    absent: tuple[int, ...]
+    not_started: tuple[int, ...]
+
+
 def _waits_in_group(waits: WaitGraph, rank: int, operation: Launch) -> Iterator[tuple[int, RankWait]]:
     """For whom a rank waits that is blocked at a collective."""
-    job, (name, sequence) = waits.job, operation.key
-    absent, found = [], False
-    for other in job.groups[name].members or ():
-        if other == rank:
-            continue
-        record = job.ranks.get(other)
-        if record is None:
-            if other in job.dead:
-                yield other, RankWait(operation, "dead")
-                found = True
-            else:
-                absent.append(other)
-        elif other in job.dead and not _has_completed(record, operation):
-            yield other, RankWait(operation, "dead")
-            found = True
-        elif record.launched.get(name, -1) < sequence:
-            yield other, RankWait(operation, "missing")
-            found = True
-        elif (wait := _wait_for_launched(waits, record, operation)) is not None:
-            yield other, wait
-            found = True
+    holders = waits.holders.get(operation.key)
+    if holders is None:
+        holders = waits.holders[operation.key] = _find_holders(waits, operation)
+    found = [(other, RankWait(operation, why)) for other, why in holders.known if other != rank]
+    if operation.is_started:
+        found += [(other, RankWait(operation, "behind")) for other in holders.not_started if other != rank]
+    yield from found
     if not found:
-        yield from ((other, RankWait(operation, "absent")) for other in absent)
+        yield from ((other, RankWait(operation, "absent")) for other in holders.absent if other != rank)
+
+
+def _find_holders(waits: WaitGraph, operation: Launch) -> _Holders:
+    job, (name, sequence) = waits.job, operation.key
+    known: list[tuple[int, str]] = []
+    absent, not_started = [], []
+    for other in job.groups[name].members or ():
+        record = job.ranks.get(other)
+        if other in job.dead and (record is None or not _has_completed(record, operation)):
+            known.append((other, "dead"))
+        elif record is None:
+            absent.append(other)
+        elif record.launched.get(name, -1) < sequence:
+            known.append((other, "missing"))
+        elif (root := waits.flagged.get(other)) and root.group == name and root.sequence in (None, sequence):
+            known.append((other, "differs"))
+        elif (own := record.find(name, sequence)) is not None and not own.is_done:
+            if not any(each is own for each in waits.frontiers[other]):
+                known.append((other, "behind"))
+            elif own.is_started is False:
+                not_started.append(other)
+    return _Holders(tuple(known), tuple(absent), tuple(not_started))
 
 
 def _has_completed(record: RankRecord, operation: Launch) -> bool:
     own = record.find(*operation.key)
     return own.is_done if own is not None else operation.sequence <= record.completed.get(operation.group, -1)
-
-
-def _wait_for_launched(waits: WaitGraph, record: RankRecord, operation: Launch) -> RankWait | None:
-    """The wait for a rank that launched the operation as well: it may be behind, or have launched something else."""
-    own = record.find(*operation.key)
-    root = waits.flagged.get(record.rank)
-    if root is not None and root.group == operation.group and root.sequence in (None, operation.sequence):
-        return RankWait(operation, "differs")
-    if own is None or own.is_done:
-        return None
-    if not any(each is own for each in waits.frontiers[record.rank]):
-        return RankWait(operation, "behind")
-    if operation.is_started and own.is_started is False:
-        return RankWait(operation, "behind")
-    return None
 
 
 @define(eq=False)
@@ -402,7 +414,7 @@ def _used_to_launch(record: RankRecord, own: Launch, other: Launch) -> bool:
     if skipped == launched or not place:
         return False
     contents = [_content(each) for each in record.operations[:place]]
-    return _followers(contents) == {skipped} and (skipped, launched) in {*pairwise(contents)}
+    return _followers(contents) in ({skipped}, set()) and (skipped, launched) in {*pairwise(contents)}
 
 
 _CONTEXT = 8
@@ -445,7 +457,7 @@ def find_roots(waits: WaitGraph) -> list[Root]:
     roots = dict(waits.flagged)
     for rank, evidence in job.dead.items():
         roots[rank] = _dead_root(waits, rank, evidence)
-    condensed = nx.condensation(graph)
+    condensed = waits.condensed
     alone: list[Root] = []
     for number in condensed:
         if condensed.out_degree(number):
@@ -476,14 +488,23 @@ def find_roots(waits: WaitGraph) -> list[Root]:
 
 def reach_roots(waits: WaitGraph, roots: Iterable[Root]) -> dict[int, list[int]]:
     """For each rank that is not at fault, the ranks at fault for which it waits, directly or not."""
-    at_fault = [root.rank for root in roots]
-    found: dict[int, list[int]] = defaultdict(list)
-    for rank in at_fault:
-        if rank in waits.graph:
-            for other in nx.ancestors(waits.graph, rank):
-                if other not in at_fault:
-                    found[other].append(rank)
-    return {rank: found[rank] for rank in sorted(found)}
+    condensed = waits.condensed
+    at_fault = {root.rank: 1 << number for number, root in enumerate(sorted(roots, key=lambda root: root.rank))}
+    reached: dict[int, int] = {}  # by component, the ranks at fault as bits
+    for number in reversed([*nx.topological_sort(condensed)]):
+        bits = 0
+        for rank in condensed.nodes[number]["members"]:
+            bits |= at_fault.get(rank, 0)
+        for other in condensed.successors(number):
+            bits |= reached[other]
+        reached[number] = bits
+    names: dict[int, list[int]] = {}
+    found: dict[int, list[int]] = {}
+    for rank, number in sorted(condensed.graph["mapping"].items()):
+        bits = reached[number]
+        if bits and rank not in at_fault:
+            found[rank] = names.setdefault(bits, [other for other, bit in at_fault.items() if bits & bit])
+    return found
 
 
 def _is_ended_by_disagreement(waits: WaitGraph, root: Root) -> bool:
