@@ -97,7 +97,8 @@ class ResultLayouts:
             found.append((wrong, len(found), sharding))
         found.sort(key=lambda each: each[:2])
         exact: list[Any] = [sharding for wrong, _, sharding in found if not wrong]
-        if not exact and set().union(*held) == {*_tiles(shape.dims, local.dims)} and all(held):
+        is_covered = all(held) and set().union(*held) == {*_tiles(shape.dims, local.dims)}
+        if not exact and is_covered and isinstance(self.whole, Module):  # a partition takes shardings alone
             exact = [[_slices(min(own), shape.dims, local.dims) for own in held]]
         return exact[:MOST_CANDIDATES] or [sharding for *_, sharding in found[:MOST_UNLIKELY]] or [None]
 

@@ -1,10 +1,9 @@
 """Programs of several devices that JAX lowers and compiles, one JSON a line: XLA is proved to keep their functions.
 
-`python -m tests.proving.jax_suite FILE [--mutants N] [--seconds S]` proves each program, and says how many are equal,
-different and undecided. With `--mutants`, it plants faults in the compiled program, and compares each verdict with the
-results of both on the captured arguments. A program fails if XLA's captured results contradict the verdict: the lowered
-program computes these results (`tests.conformance.jax`), so a verdict `different` is either a fault that the arguments
-do not show, or wrong. Each is printed in full, to be looked at.
+`python -m tests.proving.jax_suite FILE... [--mutants N]` proves each program, prints those that are not equal, and
+counts. The captured results are those of the lowered program (`tests.conformance.jax`), so a verdict `different` is
+wrong, or a fault that the captured arguments do not show: each is printed in full, to be looked at. With `--mutants`,
+faults are planted in the compiled program, and a mutant that is called equal must have the captured results.
 """
 
 from __future__ import annotations
@@ -103,9 +102,12 @@ def main() -> int:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--mutants", type=int, default=0, help="how many mutants of each program")
     parser.add_argument("--seconds", type=int, default=120, help="for one proof")
+    parser.add_argument("--every", type=int, default=1, help="only every n-th program")
+    parser.add_argument("--first", type=int, default=0, help="the first of these")
     given = parser.parse_args()
     counts, begun = Counter[str](), time.monotonic()
-    for case in (case for path in given.files for case in cases_of(path) if case["devices"] > 1 and case["hlo"]):
+    cases = [case for path in given.files for case in cases_of(path) if case["devices"] > 1 and case["hlo"]]
+    for case in cases[given.first :: given.every]:
         kind, reasons = proved(case, given.seconds)
         counts[kind] += 1
         if kind != "equal" or reasons:
