@@ -76,12 +76,27 @@ def allows_on(source: Source, readable: Readable) -> Iterator[Allow]:
         yield Allow(source.file, source.line, name.strip().replace("-", "_"))
 
 
-def allows_in(written: Iterable[TextComment], issue: Issue) -> Iterator[Allow]:
-    """The comments of the program's text that are on the line of an issue, or on a line of an instruction of it."""
-    source = issue.source
-    for each in written:
-        is_on_line = type(source) is TextSource and (source.file, source.line) == (each.file, each.line)
-        if is_on_line or each.instruction in issue.instructions:
+@define(eq=False)
+class WrittenComments:
+    """The comments of a program's text, found by the line that they are on and by the name of its instruction."""
+
+    comments: Sequence[TextComment]
+    _of_line: dict[tuple[str, int], list[TextComment]] = field(factory=dict, init=False)
+    _of_name: dict[str, list[TextComment]] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        for each in self.comments:
+            self._of_line.setdefault((each.file, each.line), []).append(each)
+            if each.instruction:
+                self._of_name.setdefault(each.instruction, []).append(each)
+
+    def allows(self, issue: Issue) -> Iterator[Allow]:
+        """The comments on the line of an issue, or on a line of one of its instructions."""
+        source = issue.source
+        found = self._of_line.get((source.file, source.line), []) if type(source) is TextSource else []
+        for each in dict.fromkeys(
+            [*found, *(one for name in issue.instructions for one in self._of_name.get(name, []))]
+        ):
             yield from _allows_of(each)
 
 
@@ -98,17 +113,18 @@ def apply_comments(
     `written` are the comments of the program's text.
     """
     left, used, allowed = [], set[Allow](), 0
+    of_text = WrittenComments(written)
     for each in issues:
         found = [] if each.source is None else [*allows_on(each.source, readable)]
-        matching = [allow for allow in (*found, *allows_in(written, each)) if allow.rule == each.rule]
+        matching = [allow for allow in (*found, *of_text.allows(each)) if allow.rule == each.rule]
         used.update(matching)
         allowed += bool(matching)
         if not matching:
             left.append(each)
     of_lines = ((source, allow) for source in sources for allow in allows_on(source, readable))
-    of_text = ((TextSource(each.file, each.line, ""), allow) for each in written for allow in _allows_of(each))
+    in_text = ((TextSource(each.file, each.line, ""), allow) for each in written for allow in _allows_of(each))
     seen: set[Allow] = set()
-    for source, allow in (*of_lines, *of_text):
+    for source, allow in (*of_lines, *in_text):
         if allow not in used and allow not in seen:
             seen.add(allow)
             left.append(_unneeded(allow, source))
