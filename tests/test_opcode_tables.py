@@ -104,6 +104,8 @@ PARTIAL = {
     "xbuild/linting/flow.py:SUMMING": "the collective combines nothing by a computation",
     "xbuild/linting/layouts.py:_WEIGHS": "an operand is not a weight because of the op",
     "interpreter/fields/extents.py:SAME_ARRAYS": "the op has a rule, or its extents are not reduced",
+    "interpreter/fields/extents.py:STARTS": "the op has a rule, or its extents are not reduced",
+    "interpreter/fields/extents.py:DONES": "the op has a rule, or its extents are not reduced",
     "interpreter/fields/extents.py:_BY_RULE": "its extents are not reduced",
     "interpreter/fields/reduction.py:_PRODUCTS": "the op is in another of these tables, or extents of operands stay",
     "interpreter/fields/reduction.py:_JOINED": "the op is in another of these tables, or extents of operands stay",

@@ -20,7 +20,7 @@ from shape_inference.elided import ElidedArray
 from xbuild.core.callbacks import CALLBACKS
 from xbuild.core.graph import Instruction, Module
 from xbuild.core.op import opcodes
-from xbuild.properties.effects import PLAIN_CALLS
+from xbuild.properties.effects import PLAIN_CALLS, start_of
 from xbuild.properties.placement import is_same, target_of
 from xbuild.properties.sites import reached
 from xbuild.sharding.rules import reducer_of, rule_of
@@ -114,8 +114,13 @@ def in_units(extents: Sequence[int], bounds: Iterable[int]) -> list[Factors]:
 
 SAME_ARRAYS = frozenset({
     "tuple", "copy", "opt_barrier", "domain", "all_reduce", "collective_permute", "collective_broadcast",
+    "all_reduce_start", "all_reduce_done", "async_update",
 })  # fmt: skip
 """Ops whose results have the extents of their operands, array by array."""
+STARTS = frozenset({"all_gather_start", "collective_permute_start", "copy_start", "async_start"})
+"""Ops whose results are their operands, then the results of the op that they start."""
+DONES = frozenset({"all_gather_done", "collective_permute_done", "copy_done", "async_done"})
+"""Ops whose results are those of the op that was started."""
 _BY_RULE = opcodes(lambda op: op.elements == "same_place") | {
     "broadcast", "transpose", "reshape", "reverse", "pad", "dynamic_slice", "dynamic_update_slice", "gather", "dot",
     "reduce", "sort", "topk", "iota", "constant", "reduce_window", "convolution", "cholesky", "triangular_solve", "fft",
@@ -164,7 +169,8 @@ class SharedExtents:
                 unify(a, b)
 
     def _fix_all(self, each: Instruction) -> None:
-        for value in (each, *each.operands):
+        inner = (value for called in each.called for one in called.reachable() for value in one.instructions)
+        for value in (each, *each.operands, *inner):
             fix(atom for array in self.arrays(value) for dim in array for atom in dim)
 
     def _read(self, each: Instruction) -> None:
@@ -175,6 +181,11 @@ class SharedExtents:
             self._same_leaves(each)
         elif opcode == "get_tuple_element":
             self._same(self.arrays(each), self._element(each))
+        elif opcode in STARTS:
+            self._start(each)
+        elif opcode in DONES:
+            first = first_result(each)
+            self._same_as_first(self.arrays(each), self.arrays(each.operands[0])[first:], each)
         elif opcode in PLAIN_CALLS:
             self._same_call(each)
         elif opcode == "while":
@@ -186,8 +197,12 @@ class SharedExtents:
             for called, operand in zip(each.called, each.operands[1:], strict=True):
                 self._same(self.arrays(called.parameters[0]), self.arrays(operand))
                 self._same(self.arrays(called.root), self.arrays(each))
-        elif opcode in ("all_gather", "reduce_scatter") and len(each.operands) == 1:
-            self._split_over_devices(each)
+        elif opcode == "all_gather" and len(each.operands) == 1:
+            whole, part = self.of(each), self.of(each.operands[0])
+            self._split_over_devices(whole, part, each.attributes.all_gather_dimension)
+        elif opcode == "reduce_scatter" and len(each.operands) == 1:
+            whole, part = self.of(each.operands[0]), self.of(each)
+            self._split_over_devices(whole, part, each.attributes.scatter_dimension)
         elif opcode == "slice":
             self._sliced(each)
         elif opcode == "concatenate":
@@ -206,6 +221,34 @@ class SharedExtents:
         else:
             self._fix_all(each)
 
+    def _start(self, each: Instruction) -> None:
+        """The operands among the results are those given; the others are of the op that is started."""
+        given = [array for operand in each.operands for array in self.arrays(operand)]
+        arrays = self.arrays(each)
+        if each.opcode == "copy_start":
+            self._same(arrays[:2], given * 2)
+            return
+        self._same(arrays[: len(given)], given)
+        results = arrays[len(given) :]
+        if each.opcode == "async_start":
+            (called,) = each.called
+            for parameter, array in zip(called.parameters, given, strict=True):
+                self._same(self.arrays(parameter), [array])
+            roots = self.arrays(called.root)
+            self._same(roots, results[: len(roots)])
+        elif each.opcode == "all_gather_start":
+            for whole, part in zip(results, given, strict=True):
+                self._split_over_devices(whole, part, each.attributes.all_gather_dimension)
+        else:
+            self._same_as_first(given, results, each)
+
+    def _same_as_first(self, one: list[list[Factors]], other: list[list[Factors]], each: Instruction) -> None:
+        """Make arrays the same as the first of several others."""
+        if len(other) < len(one):
+            self._fix_all(each)
+        else:
+            self._same(one, other[: len(one)])
+
     def _element(self, each: Instruction) -> list[list[Factors]]:
         first = first_leaf(each)
         return self.arrays(each.operands[0])[first : first + len(self.arrays(each))]
@@ -216,11 +259,8 @@ class SharedExtents:
             self._same(self.arrays(parameter), self.arrays(operand))
         self._same(self.arrays(called.root), self.arrays(each))
 
-    def _split_over_devices(self, each: Instruction) -> None:
-        """The operand of a gather, or the result of a scatter, is one of several equal parts of the other."""
-        values = (each, each.operands[0]) if each.opcode == "all_gather" else (each.operands[0], each)
-        along = each.attributes.all_gather_dimension if values[0] is each else each.attributes.scatter_dimension
-        whole, part = map(self.of, values)
+    def _split_over_devices(self, whole: list[Factors], part: list[Factors], along: int) -> None:
+        """The dimensions of an array, and of one of the equal parts that devices have of one dimension."""
         for dim, (a, b) in enumerate(zip(whole, part, strict=True)):
             count = extent_of(a) // max(extent_of(b), 1)
             unify(a, [Atom(count, is_fixed=True), *b] if dim == along else b)
@@ -341,6 +381,14 @@ def first_leaf(element: Instruction) -> int:
     """The number of the first leaf of an element among those of its tuple."""
     shapes: Any = element.operands[0].shape
     return sum(len([*leaves(shape)]) for shape in shapes.elements[: element.attributes.index])
+
+
+def first_result(done: Instruction) -> int:
+    """The number of the first array that the value of a start has of the op that it starts."""
+    start = start_of(done)
+    if start is None or start.opcode == "copy_start":
+        return 0
+    return sum(len([*leaves(operand.shape)]) for operand in start.operands)
 
 
 def extent_of(factors: Factors) -> int:

@@ -30,7 +30,7 @@ from zlib import crc32
 import numpy as np
 from attrs import evolve, field, frozen
 
-from shape_inference import Dims, Shape, TupleShape, XbuildError, leaves
+from shape_inference import AnyShape, Dims, Shape, TupleShape, XbuildError, leaves
 from shape_inference.trees import map_leaves
 from shape_inference.types import f64
 from xbuild.core.callbacks import CALLBACKS
@@ -44,13 +44,16 @@ from xbuild.text.header import ALIASES, DONORS, LAYOUT
 
 from .degrees import Degree, inverted, is_random, joined, multiplied
 from .extents import (
+    DONES,
     SAME_ARRAYS,
+    STARTS,
     Atom,
     Factors,
     SharedExtents,
     entry_arrays,
     extent_of,
     first_leaf,
+    first_result,
     fix,
     flat,
     is_sum,
@@ -75,7 +78,8 @@ _TRIES = 4
 _PRODUCTS = frozenset({"multiply", "dot", "convolution"})
 """Ops whose results are products of operands, and sums of these."""
 _JOINED = MOVED | {
-    "abs", "add", "all_gather", "all_reduce", "all_to_all", "ceil", "clamp", "collective_broadcast",
+    "abs", "add", "all_gather", "all_reduce", "all_reduce_start", "all_reduce_done", "all_to_all", "async_update",
+    "ceil", "clamp", "collective_broadcast",
     "collective_permute", "complex", "convert", "domain", "floor", "imag", "maximum", "minimum", "negate",
     "opt_barrier", "real", "reduce", "reduce_precision", "reduce_scatter", "reduce_window", "round_nearest_afz",
     "round_nearest_even", "scatter", "sort", "subtract", "topk",
@@ -153,11 +157,22 @@ class _Counts:
         if opcode == "conditional":
             roots = [self.read(called, [given]) for called, given in zip(each.called, operands[1:], strict=True)]
             return [self._joined(counts) for counts in zip(*roots, strict=True)]
+        if opcode in DONES:
+            first = first_result(each)
+            return operands[0][first : first + len([*leaves(each.shape)])]
         numbers = range(len([*leaves(each.shape)]))
+        if opcode in STARTS:
+            return self._started(each, operands, len(numbers))
         flat_counts = [count for counts in operands for count in counts]
         if opcode in SAME_ARRAYS and len(flat_counts) == len(numbers):
             return [self._of(each, [count], number) for number, count in enumerate(flat_counts)]
         return [self._of(each, flat_counts, number) for number in numbers]
+
+    def _started(self, each: Instruction, operands: list[Counts], size: int) -> Counts:
+        """The counts of the operands, of what is started, and of numbers that tell of its state."""
+        given = [count for counts in operands for count in counts]
+        results = self.read(each.called[0], operands) if each.opcode == "async_start" else given
+        return [*given, *results, *[Count()] * size][:size]
 
     def _loop(self, each: Instruction, state: Counts) -> Counts:
         for _ in range(_TRIES):
@@ -426,12 +441,12 @@ class _Smaller(Rewriter):
         """The shape of a value with its smaller extents."""
         numbers = itertools.count()
 
-        def smaller(leaf: Any) -> Any:
+        def smaller(shape: AnyShape) -> Any:
+            if isinstance(shape, TupleShape):
+                return TupleShape(tuple(map(smaller, shape.elements)))
             number = next(numbers)
-            return evolve(leaf, dims=self.dims(value, number)) if isinstance(leaf, Shape) else leaf
+            return evolve(shape, dims=self.dims(value, number)) if isinstance(shape, Shape) else shape
 
-        if isinstance(value.shape, TupleShape):
-            return TupleShape(map_leaves(smaller, value.shape))
         return smaller(value.shape)
 
     def instruction(self, instruction: Instruction) -> Instruction:

@@ -221,3 +221,60 @@ def test_factors_of_extents() -> None:
     unify(odd, [Atom(9), Atom(4)])
     assert all(atom.is_fixed for atom in flat(odd))
     unify([Atom(0)], [Atom(0), Atom(5)])
+
+
+ASYNC = """HloModule m, replica_count=2
+add {
+  p = f32[] parameter(0)
+  q = f32[] parameter(1)
+  ROOT r = f32[] add(p, q)
+}
+doubled {
+  p = f32[8,64] parameter(0)
+  ROOT r = f32[8,64] add(p, p)
+}
+ENTRY e {
+  x = f32[8,64] parameter(0)
+  s = (f32[8,64], f32[16,64]) all-gather-start(x), dimensions={0}, replica_groups={{0,1}}
+  g = f32[16,64] all-gather-done(s)
+  t = f32[16,64] all-reduce-start(g), to_apply=add, replica_groups={{0,1}}
+  a = f32[16,64] all-reduce-done(t)
+  k = f32[8,64] slice(a), slice={[0:8], [0:64]}
+  u = (f32[8,64], f32[8,64]) collective-permute-start(k), source_target_pairs={{0,1},{1,0}}
+  c = f32[8,64] collective-permute-done(u)
+  v = ((f32[8,64]), f32[8,64], u32[]) async-start(c), calls=doubled
+  d = f32[8,64] async-done(v), calls=doubled
+  w = (f32[8,64], f32[8,64], u32[]) copy-start(d)
+  ROOT h = f32[8,64] copy-done(w)
+}"""
+
+
+def test_extents_of_asynchronous_ops() -> None:
+    other = ASYNC.replace("add(p, p)", "subtract(p, p)")
+    for text, kind in ((ASYNC, "equal"), (other, "different")):
+        verdict = xb.equivalent(ASYNC, text, reduce_extents=True)
+        assert verdict.kind == kind, str(verdict)
+        assert any("64 to 3" in extent or "64 to 4" in extent for extent in verdict.details["extents"]), str(verdict)
+
+
+SCAN = """HloModule m
+body {
+  x = f32[64] parameter(0)
+  s = f32[64] parameter(1)
+  t = f32[64] add(x, s)
+  ROOT r = (f32[64], f32[64]) tuple(t, t)
+}
+ENTRY e {
+  x = f32[5,64] parameter(0)
+  y = f32[32] parameter(1)
+  s = f32[64] parameter(2)
+  r = (f32[5,64], f32[64]) scan(x, s), dimensions={0}, num_carries=1, to_apply=body
+  a = f32[64] get-tuple-element(r), index=1
+  ROOT t = (f32[64], f32[32]) tuple(a, y)
+}"""
+
+
+def test_the_dimensions_of_a_scan_stay() -> None:
+    verdict = xb.equivalent(SCAN, SCAN, reduce_extents=True)
+    assert verdict, str(verdict)
+    assert verdict.details["extents"] == ("32 to 4, dimension 0 of %y: f32[32]",)
