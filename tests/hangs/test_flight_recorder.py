@@ -150,3 +150,29 @@ def test_a_rank_that_waits_in_another_group_is_not_at_fault(tmp_path: Path) -> N
     diagnosis = find(tmp_path)
     assert found(diagnosis) == ([2], ["never_launched"])
     assert diagnosis.waiting == {0: [2], 1: [2]}
+
+
+def test_a_message_that_only_the_other_side_completed(tmp_path: Path) -> None:
+    """Dumps with pending operations alone: rank 1 waits for rank 0 in a collective, so it has completed the message."""
+    late = {"record_id": 90}
+    write(
+        tmp_path,
+        [message(7, "send 0->1", **late), entry(8, record_id=91)],
+        [entry(8, **late)],
+        pg_status={"0": {"last_enqueued_collective": 8, "last_completed_collective": 7}},
+    )
+    assert found(find(tmp_path)) == ([0], ["not_completed"])
+
+
+def test_a_message_that_the_other_side_never_launched(tmp_path: Path) -> None:
+    """Dumps with pending operations alone: nothing is pending on rank 1."""
+    write(tmp_path, [message(7, "send 0->1", record_id=90)], [])
+    assert found(find(tmp_path)) == ([1], ["never_launched"])
+
+
+def test_counts_of_messages_are_not_taken_for_counts_of_collectives(tmp_path: Path) -> None:
+    """In a group with messages, the status of rank 2 counts these: it never launched the collective 9."""
+    pending = entry(9, record_id=90)
+    counts = {"last_enqueued_collective": 700, "last_completed_collective": 700}
+    write(tmp_path, [message(8, "send 0->1", record_id=80, **DONE), pending], [pending], [], pg_status={"0": counts})
+    assert found(find(tmp_path)) == ([2], ["never_launched"])

@@ -46,8 +46,8 @@ def hang(
     them, and what the dumps cannot tell.
 
     With --program, the report also shows where in the program each rank is, why the next collective is missing, and how
-    to fix it. TARGET is a program, a dump folder, or the folder of `xbuild guard --report`; of several modules, the one
-    that fits the dumps best is used.
+    to fix it. TARGET is a program, a dump folder, or the folder of `xbuild guard --report`; if it
+    contains several modules, the one that best matches the dumps is used.
 
     The exit status is 1 if ranks are at fault or a collective is incomplete, and 0 if no rank waits for another one.
 

@@ -158,7 +158,6 @@ def _operations(
             entry.get("state") == "completed"
             or bool(entry.get("time_discovered_completed_ns"))
             or (entry.get("retired") is True and not has_states and not name.startswith("nccl"))
-            or (not is_message and sequence <= record.completed.get(group, -1))
         )
         pair = _pair_of(name, job.groups[group].members) if is_message else None
         yield Launch(

@@ -143,6 +143,11 @@ class RankRecord:
         self.operations, self._by_key = [*operations], None
 
     @property
+    def has_only_pending(self) -> bool:
+        """Whether the dump leaves out what has completed."""
+        return self.is_partial and not any(each.is_done for each in self.operations)
+
+    @property
     def pending(self) -> list[Launch]:
         """The operations that were launched and have not completed, in the order of the launches."""
         return [each for each in self.operations if not each.is_done]

@@ -31,7 +31,7 @@ class RankWait:
 
     at: Launch
     why: str
-    """`missing`, `behind`, `differs`, `absent`, or `dead`."""
+    """`missing`, `behind`, `differs`, `absent`, or `dead`; `perhaps` until it is settled."""
 
 
 @define(eq=False)
@@ -66,6 +66,8 @@ class WaitGraph:
 def build_waits(job: StuckJob) -> WaitGraph:
     """The wait-for graph of a job."""
     waits = WaitGraph(job)
+    _drop_message_counts(job)
+    _apply_completed_counts(job)
     _infer_completion(job)
     _members_without_lists(job)
     weak = _disagreements(waits)
@@ -85,6 +87,7 @@ def build_waits(job: StuckJob) -> WaitGraph:
             )
             for other, wait in found:
                 waits.edges[rank].setdefault(other, wait)
+    _settle_messages(waits)
     if not waits.flagged:
         for rank, root in weak.items():
             if not any(waits.edges.values()):
@@ -92,11 +95,67 @@ def build_waits(job: StuckJob) -> WaitGraph:
     return waits
 
 
+def _settle_messages(waits: WaitGraph) -> None:
+    """Decide on messages whose other side is in no dump, where dumps hold pending operations only.
+
+    The other side has not launched it, or has completed it. It has completed it if that rank itself waits for this one,
+    since a rank whose messages do not complete holds up the others.
+    """
+    certain: nx.DiGraph[int] = nx.DiGraph()
+    certain.add_nodes_from(waits.job.ranks)
+    perhaps = []
+    for rank, others in waits.edges.items():
+        for other, wait in others.items():
+            if wait.why == "perhaps":
+                perhaps.append((rank, other, wait))
+            else:
+                certain.add_edge(rank, other)
+    behind: dict[int, set[int]] = {}
+    for rank, other, wait in perhaps:
+        if other not in behind:
+            behind[other] = nx.descendants(certain, other)
+        if rank in behind[other]:
+            del waits.edges[rank][other]
+        else:
+            waits.edges[rank][other] = RankWait(wait.at, "missing")
+
+
 def _frontier(record: RankRecord) -> list[Launch]:
     pending = record.pending
     if not pending or not record.is_ordered:
         return pending
     return [each for each in pending if each.batch == pending[0].batch or each is pending[0]]
+
+
+def _drop_message_counts(job: StuckJob) -> None:
+    """Drop counts of groups with messages that count these and not collectives: they exceed every known collective."""
+    with_messages = {each.group for record in job.ranks.values() for each in record.operations if each.pair is not None}
+    most: dict[str, int] = defaultdict(lambda: -1)
+    for record in job.ranks.values():
+        for each in record.operations:
+            if each.pair is None and each.group in with_messages:
+                most[each.group] = max(most[each.group], each.sequence)
+    for record in job.ranks.values():
+        for group in with_messages & {*record.launched}:
+            if record.launched[group] > most[group]:
+                del record.launched[group]
+                record.completed.pop(group, None)
+
+
+def _apply_completed_counts(job: StuckJob) -> None:
+    """Mark collectives as completed up to the last completed number of their group."""
+    for record in job.ranks.values():
+        if record.is_completion_count:
+            continue
+        done = {
+            id(each)
+            for each in record.operations
+            if not each.is_done and each.pair is None and each.sequence <= record.completed.get(each.group, -1)
+        }
+        if done:
+            record.replace_operations([
+                evolve(each, is_done=True) if id(each) in done else each for each in record.operations
+            ])  # fmt: skip
 
 
 def _infer_completion(job: StuckJob) -> None:
@@ -260,9 +319,11 @@ class _Messages:
             return
         partner = self.partner(rank, operation)
         if partner is None:
-            is_whole = not self.job.ranks[rank].is_partial and not record.is_partial
+            own = self.job.ranks[rank]
             launched = self.totals[rank, operation.pair] - len(self.pending[rank, operation.pair])
-            if not is_whole or self.totals[other, operation.pair] <= launched:
+            if own.has_only_pending or record.has_only_pending:
+                yield other, RankWait(operation, "perhaps")
+            elif own.is_partial or record.is_partial or self.totals[other, operation.pair] <= launched:
                 yield other, RankWait(operation, "missing")
         elif (kind := _difference(operation, partner)) is not None:
             for one, each, two in ((rank, operation, other), (other, partner, rank)):
