@@ -11,7 +11,7 @@ from attrs import define, field
 
 from shape_inference.escaping import in_line
 
-from ..core.report_text import MORE, WIDTH, Line, StyledText, folded, indented, labelled, more_line, plain
+from ..core.report_text import MORE, WIDTH, Line, StyledText, folded, indented, join_words, labelled, more_line, plain
 from .records import Launch, Root, StuckJob, name_ranks
 from .waits import WaitGraph, build_waits, find_roots, reach_roots
 
@@ -22,7 +22,7 @@ _SAID = {
     "wrong_size": "launched {op} with a different size",
     "wrong_type": "launched {op} with a different element type",
     "wrong_order": "launched operations in a different order",
-    "unmatched": "{is} at messages without a partner",
+    "unmatched": "{be} at messages without a partner",
     "dead": "ended",
     "unknown": "left no dump",
 }
@@ -60,24 +60,22 @@ class Diagnosis:
                 return f"{self.job.rendezvous[0]}; the log does not name the missing ones"
             return f"no rank waits for another one in {len(self.job.ranks):,} dumps ({read})"
         parts = []
-        for ranks, first in self._by_kind():
-            said = _SAID[first.kind].format(op=_operation_text(first), **{"is": "is" if len(ranks) == 1 else "are"})
-            has_group = first.group is not None and "{op}" in _SAID[first.kind]
-            where = f" of group {self._label(first.group or '')}" if has_group else ""
-            parts.append(f"{name_ranks(ranks)} {said}{where}")
+        for roots in self._by_kind():
+            groups = [*dict.fromkeys(root.group for root in roots if root.group is not None)]
+            labels = f" of group{'s' * (len(groups) > 1)} {join_words(map(self._label, groups[:3]))}" if groups else ""
+            operation = f"{_operation_text(roots[0])}{labels}"
+            be = "is" if len(roots) == 1 else "are"
+            said = _SAID[roots[0].kind].format(op=operation, be=be)
+            parts.append(f"{name_ranks(root.rank for root in roots)} {said}")
         waiting = f"; {name_ranks(self.waiting)} wait{'s' * (len(self.waiting) == 1)}" if self.waiting else ""
         return in_line(f"{', and '.join(parts)}{waiting}")
 
-    def _by_kind(self) -> Iterator[tuple[list[int], Root]]:
-        """The roots of one kind at one operation together."""
-        found: dict[tuple[str, str | None, int | None], list[Root]] = defaultdict(list)
+    def _by_kind(self) -> Iterator[list[Root]]:
+        """The roots of each kind at operations of the same name and number."""
+        found: dict[tuple[str, str], list[Root]] = defaultdict(list)
         for root in self.roots:
-            found[root.kind, root.group, root.sequence].append(root)
-        merged: dict[str, list[Root]] = defaultdict(list)
-        for (kind, _, _), roots in found.items():
-            merged[kind] += roots
-        for roots in merged.values():
-            yield [root.rank for root in roots], roots[0]
+            found[root.kind, _operation_text(root) if "{op}" in _SAID[root.kind] else ""].append(root)
+        yield from found.values()
 
     def _label(self, group: str) -> str:
         return self.job.groups[group].label if group in self.job.groups else group

@@ -38,6 +38,7 @@ def read_job(paths: Sequence[str | os.PathLike[str]]) -> StuckJob:
         if not _read_file(job, path, place):
             unread.append(path.name)
     add_inspected(job)
+    job.ranks = {rank: job.ranks[rank] for rank in sorted(job.ranks)}
     if not job.formats:
         raise DumpError(
             f"none of {len(files):,} files is a dump, such as {str(files[0])!r}; docs/hangs.md lists the formats"
