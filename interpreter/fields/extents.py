@@ -124,7 +124,7 @@ DONES = frozenset({"all_gather_done", "collective_permute_done", "copy_done", "a
 _BY_RULE = opcodes(lambda op: op.elements == "same_place") | {
     "broadcast", "transpose", "reshape", "reverse", "pad", "dynamic_slice", "dynamic_update_slice", "gather", "dot",
     "reduce", "sort", "topk", "iota", "constant", "reduce_window", "convolution", "cholesky", "triangular_solve", "fft",
-    "bitcast_convert", "batch_norm_inference",
+    "bitcast", "bitcast_convert", "batch_norm_inference",
 }  # fmt: skip
 """Ops whose sharding rule says which dimensions are the same, element by element."""
 

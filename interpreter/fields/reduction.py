@@ -88,7 +88,7 @@ _JOINED = MOVED | {
 _VARIABLES = frozenset({
     "compare", "sign", "is_finite", "and", "or", "xor", "not", "shift_left", "shift_right_arithmetic",
     "shift_right_logical", "popcnt", "count_leading_zeros", "mulhi", "iota", "partition_id", "replica_id",
-    "rng_bit_generator", "after_all",
+    "rng_bit_generator", "after_all", "bitcast",
 })  # fmt: skip
 """Ops whose results are new variables: bits, integers and truth values that depend on the operands in any way."""
 
@@ -203,6 +203,8 @@ class _Counts:
         varies = both.varies and places > 0
         if opcode in ORDER and places > 1:
             self.total = _INFINITE  # laws of the order of elements at different places
+        if opcode == "bitcast" and each.shape.dtype is each.operands[0].shape.dtype:  # type: ignore[union-attr]
+            return Count(both.degree, varies, both.divides)
         is_known = opcode in _JOINED or opcode in _PRODUCTS or opcode in ("divide", "power") or is_same(each)
         if opcode in _VARIABLES or opcode == "sqrt" or (is_random(each) and opcode != "power") or not _is_number(each):
             return Count(varies=varies)
@@ -502,7 +504,7 @@ class _Smaller(Rewriter):
     def _attributes(self, each: Instruction, shape: Any) -> dict[str, Any]:
         """The attributes that are extents or places."""
         a, opcode = each.attributes, each.opcode
-        if opcode in ("parameter", "iota"):
+        if opcode in ("parameter", "iota", "bitcast"):
             return {"shape": shape}
         if opcode == "custom_call":
             layouts = a.operand_layout_constraints
