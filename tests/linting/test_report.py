@@ -151,6 +151,7 @@ def test_comments_in_hlo_text(case: str) -> None:
         assert [each.rule for each in report.issues if each.rule != UNNEEDED] == ["reduced_twice"] * (1 - allowed)
     assert "xbuild" not in xb.parse(text).to_hlo()
     messages = [each.message for each in xb.lint(text).issues if each.rule == UNNEEDED]
+    assert not unneeded or f"<hlo>:{unneeded[0]}\n" in str(xb.lint(text))
     assert all(each.startswith("`// xbuild: allow ") for each in messages)
     assert (case == "of an unknown rule") == any("names no rule" in each for each in messages)
 

@@ -99,7 +99,8 @@ class Source:
     function: str
 
     def __str__(self) -> str:
-        return in_line(f"{short_path(self.file)}:{self.line} in {self.function}")
+        function = f" in {self.function}" if self.function else ""
+        return in_line(f"{short_path(self.file)}:{self.line}{function}")
 
 
 @frozen
