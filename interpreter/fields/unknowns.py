@@ -96,7 +96,7 @@ class _WithParameters(Rewriter):
 
 
 def unpaired(*programs: Module | ModuleGroup) -> str:
-    """The constants of programs that are neither pairs nor known, and the fix; empty if there are none."""
+    """The constants of programs that are neither pairs nor known, and the fix; empty if all are paired or known."""
     found = [
         f"%{each.name}: {each.shape}"
         for program in programs

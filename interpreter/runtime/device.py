@@ -48,7 +48,7 @@ class Device:
         self.random_state = RandomState(self.seed, self.number)
 
     def start(self, arguments: tuple[Any, ...]) -> None:
-        """Create the coroutine of the plan; a plan that does not communicate runs to its end at once."""
+        """Create the coroutine of the plan; a plan that does not communicate runs to completion at once."""
         if self.plan.communicates:
             self._coroutine = self.plan.function(self, *arguments)
         else:

@@ -2,7 +2,7 @@
 
 Sections:
 
-    The drive: a run to its end, and the report of any other end
+    The drive: a run to completion, and the report of any other end
     Histories of collectives
     Explanations in a report
     Reports: where each device is, for which devices it waits, and why
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------------
-# The drive: a run to its end, and the report of any other end.
+# The drive: a run to completion, and the report of any other end.
 
 
 def drive(

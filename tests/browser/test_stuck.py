@@ -97,7 +97,7 @@ def test_the_verdict_in_full(opened: Open) -> None:
     page = opened("sending_ring")
     assert not page.is_visible(".report pre")
     page.click(".report summary")
-    assert "the program runs to its end if each channel has a send buffer of 1" in page.inner_text(".report pre")
+    assert "the program runs to completion if each channel has a send buffer of 1" in page.inner_text(".report pre")
     page.keyboard.press("k")
     assert page.is_visible(".report pre")
 

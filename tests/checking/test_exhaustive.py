@@ -76,7 +76,7 @@ ONLY_CHECKED = ("communicator", "missing wait", "missing partner", "invalid peer
 
 @pytest.mark.parametrize("number", range(4))
 def test_what_the_table_says_is_what_runs_do(number: int) -> None:
-    """Correct rows run to their end; of the faulty ones that can be run each stops with some data."""
+    """Correct rows run to completion; of the faulty ones that can be run each stops with some data."""
     run_rows = [row for row in rows() if row.category not in ONLY_CHECKED and "mismatched" not in row.category]
     for row in run_rows[number * 7 :: 28]:
         if not row.category.startswith("P2P ") or row.category == "P2P order":

@@ -85,7 +85,7 @@ def test_a_program_without_a_schedule_is_mended(name: str, tmp_path: Path) -> No
     refused = xbuild("check", f"examples/deadlocks/{name}.py:program", "--repair", folder)
     assert refused.exit_code == 1
     assert "gives instructions that waited for each other separate tokens" in refused.stderr
-    assert xbuild("check", folder).stdout.startswith("ok: the given schedule runs to its end")
+    assert xbuild("check", folder).stdout.startswith("ok: the given schedule runs to completion")
     assert xbuild("run", folder, "--random", "0").exit_code == 0
 
 
@@ -93,7 +93,7 @@ def test_the_order_that_was_found_is_written(tmp_path: Path) -> None:
     path = tmp_path / "ring.hlo"
     assert xbuild("check", "examples/ring.py:program", "--repair", path).exit_code == 0
     assert "is_scheduled=true" in path.read_text()
-    assert xbuild("check", path).stdout.startswith("ok: the given schedule runs to its end")
+    assert xbuild("check", path).stdout.startswith("ok: the given schedule runs to completion")
 
 
 def test_explain_an_instruction() -> None:
@@ -117,7 +117,7 @@ def test_help_has_whole_sentences(name: str) -> None:
             assert text[:1].isupper(), option.name
             assert text.endswith("."), option.name
     text = xbuild(name, "--help", terminal_width=80).stdout
-    assert "..." not in text
+    assert "..." not in text.partition("\n")[2]  # the first line may have an argument such as DUMPS...
     assert max(map(len, text.splitlines())) <= 80
 
 

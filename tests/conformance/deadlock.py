@@ -73,8 +73,8 @@ def _run_failure(case: Case, made: Prepared) -> str | None:
     try:
         execute(made.program, made.inputs, infeed=made.infeed, limits=Limits(seconds=seconds))
     except Stopped as stopped:
-        return _stop_failure(case, stopped) if _stops(case) else f"it must run to its end: {_line(stopped)}"
-    return "it must stop, and ran to its end" if _stops(case) else None
+        return _stop_failure(case, stopped) if _stops(case) else f"it must run to completion: {_line(stopped)}"
+    return "it must stop, and ran to completion" if _stops(case) else None
 
 
 def _stops(case: Case) -> bool:

@@ -1,8 +1,8 @@
 """StableHLO's interpret tests from a folder of .mlir files: each module between `// -----` is read, run and checked.
 
 Everything is native: the package's reader and interpreter, with denormal numbers kept. The ops of the check and
-interpreter dialects are `stablehlo_ops.py`; a module passes that runs to its end with each expectation met, or that is
-refused where its file says so (`not` in the RUN line, `expected-error` in a comment).
+interpreter dialects are `stablehlo_ops.py`; a module passes that runs to completion with each expectation met, or that
+is refused where its file says so (`not` in the RUN line, `expected-error` in a comment).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ program on one device. Each is checked with `max_seconds=0.5`. A program disagre
 
 - where the check takes more than `MOST_SECONDS` of the processor, or raises anything but an XbuildError;
 - where it is small, the verdict is `ok`, and a run stops;
-- where it is small, the verdict is `deadlock`, and the recorded order runs to its end.
+- where it is small, the verdict is `deadlock`, and the recorded order runs to completion.
 
 What `docs/checker.md` says is what has to hold; nothing here is taken from the checker or from another generator.
 """

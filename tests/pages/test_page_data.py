@@ -138,7 +138,7 @@ def test_a_device_that_stands_in_a_branch() -> None:
             {
                 "cause": "both devices execute their transfers in conflicting orders",
                 "fix": "remove one of these",
-                "note": "the program runs to its end if each channel has a send buffer of 1",
+                "note": "the program runs to completion if each channel has a send buffer of 1",
             },
         ),
     ],

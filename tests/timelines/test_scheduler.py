@@ -138,7 +138,7 @@ def test_devices_of_one_class_have_the_times_of_each_by_itself(monkeypatch: pyte
 
 
 def _ending(seeds: range) -> Iterator[tuple[int, xb.Module | xb.ModuleGroup]]:
-    """The programs that run to their end, by seed."""
+    """The programs that run to completion, by seed."""
     for seed in seeds:
         module = random_program(seed).module
         if xb.check(module).kind == "ok":

@@ -213,7 +213,7 @@ class _Check:
         return in_common_order(found, self.context.program, self._runs)
 
     def _runs(self, program: GridProgram) -> bool:
-        """Whether a program whose orders are given runs to its end with all data."""
+        """Whether a program whose orders are given runs to completion with all data."""
         levels = self._examine(program)
         return not levels.stuck and conclude(evolve(self.context, program=program), levels).kind == "ok"
 
@@ -318,7 +318,7 @@ class _Check:
             for buffers in range(1, most_tries(levels, MOST_BUFFERS) + 1):
                 if not self._examine(self.context.program, buffers).stuck:
                     return (
-                        f"the program runs to its end if each channel has a send buffer of {buffers}: "
+                        f"the program runs to completion if each channel has a send buffer of {buffers}: "
                         f"send_buffers={buffers}"
                     )
         return ""
@@ -335,14 +335,14 @@ def _summary(program: GridProgram, orders: Mapping[int, Orders], scope: Scope) -
     if scope == "every":
         return f"no schedule can deadlock: {whose}"
     if scope == "given":
-        return f"the given schedule runs to its end: {whose}"
+        return f"the given schedule runs to completion: {whose}"
     changed = [device for device, each in sorted(orders.items()) if any(order != c.instructions for c, order in each)]
     order = (
         "the recorded order"
         if not changed
         else f"a schedule that the check found (not the recorded order on {devices_text(changed)})"
     )
-    return f"{order} runs to its end: {whose}"
+    return f"{order} runs to completion: {whose}"
 
 
 def _counts_text(program: GridProgram) -> str:
@@ -362,8 +362,8 @@ def _counts_text(program: GridProgram) -> str:
 # ----------------------------------------------------------------------------
 # Programs with too many sites: each computation is read once
 #
-# One program on all devices runs to its end if all devices take the same branches and trips around communication: each
-# device then reaches the same collectives in the same order. For other programs the verdict is depends.
+# One program on all devices runs to completion if all devices take the same branches and trips around communication:
+# each device then reaches the same collectives in the same order. For other programs the verdict is depends.
 
 
 def has_too_many_sites(program: GridProgram) -> bool:
@@ -470,7 +470,7 @@ Rank: TypeAlias = Callable[[Instruction], int]
 def in_common_order(found: Verdict, program: GridProgram, runs: Runs) -> Verdict:
     """The verdict with one order for all devices, since a compiled module has only one, or a note that none was found.
 
-    `runs` says whether a program whose orders are given runs to its end with all data. Verdicts other than ok, and
+    `runs` says whether a program whose orders are given runs to completion with all data. Verdicts other than ok, and
     programs that differ between devices, are unchanged.
     """
     if found.kind != "ok" or found.scope != "found" or not program.spmd:

@@ -89,8 +89,8 @@ def check(
     the verdicts "ok" and "depends" (1 for "depends" with --strict), and 1 for "error" and "deadlock".
 
     The words "no schedule can deadlock" apply to every order that respects operands and control edges, so a compiler
-    may reorder the program. The words "the recorded order runs to its end" and "the given schedule runs to its end"
-    apply only to that order; another order may deadlock. See `xbuild explain verdict`.
+    may reorder the program. The words "the recorded order runs to completion" and "the given schedule runs to
+    completion" apply only to that order; another order may deadlock. See `xbuild explain verdict`.
 
     For a dump folder with several modules, the command prints one line for the last stage of each module (with
     --all, one line for every stage). To print the full report on one module, use FOLDER#NAME. If modules in the folders
@@ -215,7 +215,7 @@ def _say_notices(verdict: xbuild.Verdict) -> None:
     if any("not partitioned yet" in note for note in verdict.notes):
         say("notice: --partition partitions the program first", err=True)
     if verdict.kind == "depends":
-        say("notice: data decide whether this program runs to its end; run it to find out", err=True)
+        say("notice: data decide whether this program runs to completion; run it to find out", err=True)
 
 
 def _check_repair_path(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> None:
@@ -257,8 +257,8 @@ def _write_repaired(verdict: xbuild.Verdict, path: str) -> None:
 
 _SCHEDULED = {
     True: "the program had no schedule: the file gives instructions that waited for each other separate tokens, and "
-    "states a schedule that runs to its end",
-    False: "the program had no schedule; the file states one that runs to its end",
+    "states a schedule that runs to completion",
+    False: "the program had no schedule; the file states one that runs to completion",
 }
 """What was written for a program without a schedule, by whether it was refused."""
 

@@ -129,8 +129,8 @@ def equivalent(
     floating point. Both programs must have the same number of devices and the same arrays, unless TARGET is a global
     program and OTHER is its partitioned form.
 
-    For a partitioned program, the shardings of OTHER, which `xbuild shard --partitioned` writes, determine the shard of
-    each device. If OTHER has no shardings, each device holds the full array or an equal part of one dimension, in
+    For a partitioned program, the shardings in OTHER determine the shard of each device; `xbuild shard --partitioned`
+    writes them. If OTHER has no shardings, each device holds the full array or an equal part of one dimension, in
     device order. The function `xb.equivalent` accepts other layouts.
 
     \b
@@ -138,7 +138,8 @@ def equivalent(
       xbuild equivalent before.hlo after.hlo
       xbuild equivalent net.py:step net.py:fused --strict
       xbuild equivalent one.hlo two.hlo --domain 0=positive --domain 1=-1:1
-      xbuild equivalent one.hlo two.hlo --rows AwsNeuronRmsNorm=1,2 --constant constant.22=constant.31
+      xbuild equivalent one.hlo two.hlo --rows AwsNeuronRmsNorm=1,2
+      xbuild equivalent one.hlo two.hlo --constant constant.22=constant.31
 
     The exit status is 0 for the verdicts "equal" and "undecided" (1 for "undecided" with --strict), 1 for "different"
     or if a program is refused, 3 if the command reaches its limit on seconds or bytes, and 130 after Ctrl-C.

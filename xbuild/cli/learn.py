@@ -179,8 +179,8 @@ def _teach(number: int) -> None:
 def puzzle(number: int | None, attempt: Path | None, reveal: bool, into: Path | None) -> None:
     """List the puzzles, or grade a solution.
 
-    A puzzle gives a function in NumPy, and lists the ops with which you may build it. To get the files to complete, use
-    `xbuild puzzle --copy .`.
+    A puzzle gives a function in NumPy, and lists the ops with which you may build it. To get copies of the files
+    that you are to complete, use `xbuild puzzle --copy .`.
 
     \b
     Examples:

@@ -247,8 +247,8 @@ def index(value: Value, index: Any, *, name: str | None = None) -> Value:
     integer value. A scalar value is clamped like a start index of dynamic_slice. An int or a scalar value removes its
     dimension. `...` covers all other dimensions, and None adds a dimension of extent 1. One dimension may have a list,
     array or value with integer elements, which select elements of the dimension. Negative numbers in a list or
-    array count from the end; those in a value are clamped. Records the necessary slice, dynamic_slice,
-    gather and reshape, or get_tuple_element.
+    array count from the end; those in a value are clamped. Records the ops that are
+    needed: a slice, a dynamic_slice, a gather with a reshape, or a get_tuple_element.
     Raises: index_out_of_range; non_positive if a step is not positive; rank_mismatch if there are too many indices;
     invalid_attribute for any other invalid index.
 

@@ -187,7 +187,7 @@ def verdict_of_job(texts: Mapping[int, str], devices: Sequence[DeviceId]) -> Ver
 
 
 def _collectives(module: Module) -> list[Instruction]:
-    """The collectives of a module that have a channel, in the order in which a device comes to them first."""
+    """The collectives of a module that have a channel, in the order in which a device reaches them first."""
     found = dict.fromkeys(collective_in(site.instruction) for site in collectives_of(module.entry))
     return [each for each in found if each is not None and (getattr(each.attributes, "channel_id", None) or 0) > 0]
 

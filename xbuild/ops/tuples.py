@@ -74,7 +74,7 @@ def opt_barrier(operand: Value) -> Value:
 
 @op(Properties("whole", is_identity=True))
 def domain(operand: Value, *, kind: str = "sharding", entry: str, exit: str) -> Value:
-    """Mark the boundary between two metadata domains, whose text is kept, and return the operand unchanged.
+    """Mark the boundary between two metadata domains and return the operand unchanged; the metadata is kept as text.
 
     Shapes: takes a value of any shape. The result has the same shape.
     Raises: no errors of its own.

@@ -3,7 +3,7 @@
 For example, a test can call `testing.assert_no_deadlock(step, state, batch)`. The first argument is a JAX function,
 which is compiled for the remaining arguments, or any program: a Computation, a Module, a ModuleGroup, program text, a
 path, or a lowered or compiled JAX function. If a contract does not hold, the assertion raises `ContractError`, an
-AssertionError that states both numbers and lists the instructions with the user's lines.
+AssertionError that states the expected and the actual number and lists the instructions with the user's lines.
 
 Read the files in this order: `contracts.py` (communication and assertions), `instructions.py` (ops, donated arguments
 and host callbacks), `snapshots.py` (contracts stored in files) and `plugin.py` (the pytest plug-in).

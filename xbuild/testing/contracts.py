@@ -36,7 +36,7 @@ Program: TypeAlias = Computation | Module | ModuleGroup
 
 
 class ContractError(AssertionError):
-    """Raised if a contract does not hold; the text states both numbers and lists the instructions with their lines."""
+    """Raised if a contract does not hold; the message states the expected and the actual number."""
 
 
 # ----------------------------------------------------------------------------

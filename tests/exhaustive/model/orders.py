@@ -26,8 +26,9 @@ class Choice:
 def choices(program: Program, most: int) -> Choice:
     """The order given; or every legal one, or where those are more than `most`, those that post early, or some.
 
-    What is posted early (a recv, a start) waits for nobody and only lets others go on: where any order runs to its end,
-    the same with its posts moved up does. Of programs of several modules each device has an order of its own.
+    What is posted early (a recv, a start) waits for nobody and only lets others go on: where any order runs to
+    completion, the same with its posts moved up does. Of programs of several modules each device has an order of its
+    own.
     """
     if program.is_given:
         return Choice([({},) * program.devices], True, True)
