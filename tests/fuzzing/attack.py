@@ -84,7 +84,8 @@ def _word(each: click.Argument) -> str:
     if isinstance(each.type, click.Choice):
         return str(each.type.choices[0])
     is_name = each._custom_shell_complete is instructions
-    return "x" if is_name else TARGET if isinstance(each.type, click.types.StringParamType) else "1"
+    is_target = isinstance(each.type, click.types.StringParamType | click.Path)
+    return "x" if is_name else TARGET if is_target else "1"
 
 
 def _options(command: click.Command) -> Iterator[list[str]]:

@@ -13,7 +13,7 @@ from shape_inference.escaping import in_line
 
 from ..core.report_text import MORE, WIDTH, Line, StyledText, folded, indented, join_words, labelled, more_line, plain
 from .records import Launch, Root, StuckJob, name_ranks
-from .waits import WaitGraph, build_waits, find_roots, reach_roots
+from .waits import JobWaits, build_waits, find_roots, reach_roots
 
 _SAID = {
     "never_launched": "never launched {op}",
@@ -47,7 +47,7 @@ class Diagnosis:
     """
 
     job: StuckJob = field(repr=False)
-    waits: WaitGraph = field(repr=False)
+    waits: JobWaits = field(repr=False)
     roots: tuple[Root, ...]
     waiting: dict[int, list[int]]
 

@@ -35,7 +35,7 @@ class RankWait:
 
 
 @define(eq=False)
-class WaitGraph:
+class JobWaits:
     """Who waits for whom in a job: `edges[rank][other]`."""
 
     job: StuckJob
@@ -63,9 +63,9 @@ class WaitGraph:
 # The graph
 
 
-def build_waits(job: StuckJob) -> WaitGraph:
+def build_waits(job: StuckJob) -> JobWaits:
     """The wait-for graph of a job."""
-    waits = WaitGraph(job)
+    waits = JobWaits(job)
     _drop_message_counts(job)
     _apply_completed_counts(job)
     _infer_completion(job)
@@ -95,7 +95,7 @@ def build_waits(job: StuckJob) -> WaitGraph:
     return waits
 
 
-def _settle_messages(waits: WaitGraph) -> None:
+def _settle_messages(waits: JobWaits) -> None:
     """Decide on messages whose other side is in no dump, where dumps hold pending operations only.
 
     The other side has not launched it, or has completed it. It has completed it if that rank itself waits for this one,
@@ -240,7 +240,7 @@ class _Holders:
     not_started: tuple[int, ...]
 
 
-def _waits_in_group(waits: WaitGraph, rank: int, operation: Launch) -> Iterator[tuple[int, RankWait]]:
+def _waits_in_group(waits: JobWaits, rank: int, operation: Launch) -> Iterator[tuple[int, RankWait]]:
     """For whom a rank waits that is blocked at a collective."""
     holders = waits.holders.get(operation.key)
     if holders is None:
@@ -253,7 +253,7 @@ def _waits_in_group(waits: WaitGraph, rank: int, operation: Launch) -> Iterator[
         yield from ((other, RankWait(operation, "absent")) for other in holders.absent if other != rank)
 
 
-def _find_holders(waits: WaitGraph, operation: Launch) -> _Holders:
+def _find_holders(waits: JobWaits, operation: Launch) -> _Holders:
     job, (name, sequence) = waits.job, operation.key
     known: list[tuple[int, str]] = []
     absent, not_started = [], []
@@ -305,7 +305,7 @@ class _Messages:
         return theirs[number] if number < len(theirs) else None
 
     def waits(
-        self, waits: WaitGraph, rank: int, operation: Launch, fronts: Mapping[int, set[int]]
+        self, waits: JobWaits, rank: int, operation: Launch, fronts: Mapping[int, set[int]]
     ) -> Iterator[tuple[int, RankWait]]:
         """For whom a rank waits that is blocked at a message."""
         assert operation.pair is not None
@@ -365,7 +365,7 @@ def _is_uneven(one: Launch, other: Launch) -> bool:
     return one.name in ("all_gather", "gather") and any(len({*each.outputs}) > 1 for each in (one, other))
 
 
-def _disagreements(waits: WaitGraph) -> dict[int, Root]:
+def _disagreements(waits: JobWaits) -> dict[int, Root]:
     """Flag the ranks that launched something else than the others at the first number of a group where they disagree.
 
     Returns those of operations that completed nevertheless: they are faults only if nothing else is.
@@ -512,7 +512,7 @@ def _root(job: StuckJob, rank: int, kind: str, operation: Launch, reason: str = 
 # Roots
 
 
-def find_roots(waits: WaitGraph) -> list[Root]:
+def find_roots(waits: JobWaits) -> list[Root]:
     """The ranks at fault, by rank."""
     job, graph = waits.job, waits.graph
     roots = dict(waits.flagged)
@@ -547,7 +547,7 @@ def find_roots(waits: WaitGraph) -> list[Root]:
     return [roots[rank] for rank in sorted(roots)]
 
 
-def reach_roots(waits: WaitGraph, roots: Iterable[Root]) -> dict[int, list[int]]:
+def reach_roots(waits: JobWaits, roots: Iterable[Root]) -> dict[int, list[int]]:
     """For each rank that is not at fault, the ranks at fault for which it waits, directly or not."""
     condensed = waits.condensed
     at_fault = {root.rank: 1 << number for number, root in enumerate(sorted(roots, key=lambda root: root.rank))}
@@ -568,7 +568,7 @@ def reach_roots(waits: WaitGraph, roots: Iterable[Root]) -> dict[int, list[int]]
     return found
 
 
-def _is_ended_by_disagreement(waits: WaitGraph, root: Root) -> bool:
+def _is_ended_by_disagreement(waits: JobWaits, root: Root) -> bool:
     """Whether a rank is missing only in an operation in which others disagree; such an operation may end any rank."""
     disagreements = {(each.group, each.sequence): each for each in waits.flagged.values() if each.rank != root.rank}
     if root.kind != "never_launched" or (root.group, root.sequence) not in disagreements:
@@ -588,11 +588,11 @@ def _others_completed(job: StuckJob, root: Root) -> bool:
     return any(_has_completed(record, operation) for record in others if record.rank != root.rank)
 
 
-def _incoming(waits: WaitGraph, rank: int) -> list[RankWait]:
+def _incoming(waits: JobWaits, rank: int) -> list[RankWait]:
     return [others[rank] for others in waits.edges.values() if rank in others]
 
 
-def _missed(waits: WaitGraph, rank: int) -> Launch | None:
+def _missed(waits: JobWaits, rank: int) -> Launch | None:
     """The operation that most ranks wait for this one to launch, the first one in a tie."""
     counts: Counter[tuple[str, int]] = Counter()
     by_key: dict[tuple[str, int], Launch] = {}
@@ -610,7 +610,7 @@ def _last(job: StuckJob, rank: int) -> Launch | None:
     return record.operations[-1] if record is not None and record.operations else None
 
 
-def _dead_root(waits: WaitGraph, rank: int, evidence: str) -> Root:
+def _dead_root(waits: JobWaits, rank: int, evidence: str) -> Root:
     missed, last = _missed(waits, rank), _last(waits.job, rank)
     frames = user_frames(last.frames) if last is not None else ()
     group, sequence = (None, None) if missed is None else _place(missed)
@@ -622,7 +622,7 @@ def _place(missed: Launch) -> tuple[str, int | None]:
     return missed.group, missed.sequence if missed.pair is None else None
 
 
-def _single_root(waits: WaitGraph, rank: int) -> Root | None:
+def _single_root(waits: JobWaits, rank: int) -> Root | None:
     """The root at a rank that waits for nobody; None if it is neither blocked nor waited for."""
     job = waits.job
     missed = _missed(waits, rank)
@@ -645,7 +645,7 @@ def _single_root(waits: WaitGraph, rank: int) -> Root | None:
     return Root(rank, "never_launched", group, sequence, frames, missed, f"never launched {missed}")
 
 
-def _cycle_roots(waits: WaitGraph, members: Sequence[int]) -> Iterator[Root]:
+def _cycle_roots(waits: JobWaits, members: Sequence[int]) -> Iterator[Root]:
     """The roots of a cycle of waits: the side with fewer ranks; all if no side has fewer."""
     inside = {*members}
     dangling = [
@@ -689,7 +689,7 @@ def _cycle_roots(waits: WaitGraph, members: Sequence[int]) -> Iterator[Root]:
         yield _root(waits.job, rank, "wrong_order", operation, reason)
 
 
-def _skipping_roots(waits: WaitGraph, members: Sequence[int]) -> Iterator[Root]:
+def _skipping_roots(waits: JobWaits, members: Sequence[int]) -> Iterator[Root]:
     """The ranks of a cycle that left out an operation which they launched at this place in earlier steps.
 
     A wrong order of two groups would have stopped the first step; an operation that is missing for once was skipped.
