@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from .linting import lint as lint
     from .pages import write_page as write_page
     from .pictures import viz as viz
-    from .reducing import Reduction as Reduction
+    from .reducing import Minimum as Minimum
     from .reducing import minimize as minimize
     from .stablehlo.reading.either import parse as parse
     from .stablehlo.reading.reader import parse_stablehlo as parse_stablehlo

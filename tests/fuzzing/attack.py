@@ -75,6 +75,8 @@ def _arguments(name: str, command: click.Command) -> list[str]:
             found += [_word(each)] * max(each.nargs, 1)
         elif each.name == "seed" and "--random" in each.opts:
             found += ["--random", "0"]
+        elif each.name == "condition":
+            found += ["--while", "refused", "--jobs", "1"]
         elif each.name == "attempt":  # the file of a learner
             found += ["--check", TARGET]
     return found

@@ -14,7 +14,7 @@ import xbuild as xb
 from tests.reducing.hiding import hidden, hidden_text
 from xbuild.core.graph import Module
 from xbuild.reducing import NotHeldError, minimize_text, read_condition
-from xbuild.reducing.minimize import PASSES, count_instructions
+from xbuild.reducing.minimizing import PASSES, count_instructions
 from xbuild.reducing.search import valid
 
 CORPUS = Path(__file__).parents[1] / "data" / "hlo"

@@ -82,14 +82,14 @@ def reduce(
     program and the condition still holds. CONDITION is one of:
 
     \b
-      deadlock                  `xbuild check` says "deadlock"
-      refused [KIND]            `xbuild check` refuses it, with a finding of this kind
-      different OTHER           `xbuild equivalent` says "different" for this program and OTHER
-      xla crashes [TEXT]        real XLA ends its process; its message has this text
-      xla refuses [TEXT]        real XLA refuses the program
-      xla differs               real XLA computes other results than the interpreter
-      peak > 2GiB               a device holds more bytes at once
-      command "..."             the command ends with status 0; {} stands for the file
+      deadlock             `xbuild check` says "deadlock"
+      refused [KIND]       `xbuild check` refuses it, with this kind of finding
+      different OTHER      `xbuild equivalent` says "different" for it and OTHER
+      xla crashes [TEXT]   real XLA ends its process; its message has this text
+      xla refuses [TEXT]   real XLA refuses it; its message has this text
+      xla differs          real XLA and the interpreter compute other results
+      peak > 2GiB          a device holds more bytes at once
+      command COMMAND      the command ends with status 0; {} is the file
 
     With `different OTHER`, the same parts are removed from OTHER, which is written to FILE.other.hlo. A file that
     xbuild cannot read is reduced line by line, if the condition applies to text.

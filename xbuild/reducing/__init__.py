@@ -2,8 +2,8 @@
 
 from .conditions import FORMS as FORMS
 from .conditions import read_condition as read_condition
-from .minimize import NotHeldError as NotHeldError
-from .minimize import Reduction as Reduction
-from .minimize import TextReduction as TextReduction
-from .minimize import minimize as minimize
-from .minimize import minimize_text as minimize_text
+from .minimizing import Minimum as Minimum
+from .minimizing import NotHeldError as NotHeldError
+from .minimizing import ReducedText as ReducedText
+from .minimizing import minimize as minimize
+from .minimizing import minimize_text as minimize_text

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -49,7 +50,7 @@ Modules: TypeAlias = Sequence[Module]
 
 
 @define
-class Condition:
+class Condition(ABC):
     """A condition on the texts of a program.
 
     `expected` is the signature that was found for the program that is reduced. With `as_text`, the text need not be a
@@ -59,6 +60,7 @@ class Condition:
     spelled: str
     expected: str | None = field(default=None, init=False)
     as_text: bool = field(default=False, init=False)
+    child: Any = field(default=None, init=False)
 
     @property
     def reads_text(self) -> bool:
@@ -70,8 +72,9 @@ class Condition:
         with within(seconds):
             return self.judge([] if self.as_text else [parse_hlo(text) for text in texts], texts, seconds)
 
+    @abstractmethod
     def judge(self, modules: Modules, texts: Sequence[str], seconds: float) -> Found:
-        raise NotImplementedError
+        """What the condition finds for programs; `modules` is empty if the text need not be a program."""
 
     def holds(self, texts: Sequence[str], seconds: float) -> bool:
         """Whether the condition holds for a smaller program; it does not if the program is refused or too slow."""
@@ -82,7 +85,10 @@ class Condition:
         return found.holds and (self.expected is None or found.signature == self.expected)
 
     def close(self) -> None:
-        """End the processes of the condition."""
+        """End the process in which the condition runs what may crash, if it has one."""
+        if self.child is not None:
+            self.child.stop()
+            self.child = None
 
 
 @define
@@ -159,7 +165,6 @@ class OnXla(Condition):
     word: str = "crashes"
     text: str = ""
     seed: int = 0
-    _child: Any = field(default=None, init=False)
     _devices: int = field(default=1, init=False)
 
     @property
@@ -193,11 +198,11 @@ class OnXla(Condition):
 
         engines.xla.require_jaxlib()
         devices = job.num_replicas * job.num_partitions
-        if self._child is None or self._child.is_dead or devices > self._devices:
+        if self.child is None or self.child.is_dead or devices > self._devices:
             self.close()
             self._devices = max(devices, self._devices)
-            self._child = engines.process.Child(self._devices, forks=True)
-        return self._child.run(job, seconds)
+            self.child = engines.process.Child(self._devices, forks=True)
+        return self.child.run(job, seconds)
 
     def _compare(self, module: Module, arguments: Any, outcome: Any, seconds: float) -> Found:
         from ..running import Limits, engines, execute
@@ -208,11 +213,6 @@ class OnXla(Condition):
         compared = engines.compare(ours, theirs, [shape] * module.num_devices)
         wrong = next((each for each in compared if not each.same), None)
         return Found(wrong is not None, str(wrong) if wrong is not None else "real XLA computes the same results")
-
-    def close(self) -> None:
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
 
 
 def _arguments(module: Module, seed: int) -> list[list[Any]] | None:
@@ -249,6 +249,9 @@ class CommandSucceeds(Condition):
         return True
 
     def find(self, texts: Sequence[str], seconds: float) -> Found:
+        return self.judge((), texts, seconds)
+
+    def judge(self, modules: Modules, texts: Sequence[str], seconds: float) -> Found:
         with temporary.folder() as folder:
             names = []
             for number, text in enumerate(texts):
@@ -275,7 +278,7 @@ class CommandSucceeds(Condition):
 
 FORMS = (
     "deadlock", "refused [KIND]", "different OTHER", "xla crashes|refuses|differs [TEXT]", "peak > BYTES",
-    'command "..."',
+    "command COMMAND",
 )  # fmt: skip
 """The forms of a condition."""
 

@@ -42,7 +42,7 @@ def callers_first(module: Module) -> list[Computation]:
     return [*reversed(module.entry.reachable())]
 
 
-class Body:
+class Remainder:
     """A computation under construction: instructions on what their operands have become, with fresh names."""
 
     def __init__(self, computation: Computation, done: Done) -> None:
@@ -135,7 +135,7 @@ def changed(module: Module, change: Change) -> Module:
 
 
 def _rebuilt(computation: Computation, done: Done) -> Computation:
-    body = Body(computation, done)
+    body = Remainder(computation, done)
     for instruction in ordered(computation):
         body.keep(instruction)
     return body.build(body.now[computation.root])
@@ -148,7 +148,7 @@ def _without_unused_parameters(entry: Computation) -> Computation:
     numbers = {each: number for number, each in enumerate(kept)}
     if len(kept) == len(entry.parameters) and all(each.attributes.number == numbers[each] for each in kept):
         return entry
-    body = Body(entry, {})
+    body = Remainder(entry, {})
     for instruction in ordered(entry):
         if instruction in numbers:
             attributes = evolve(instruction.attributes, number=numbers[instruction])
@@ -246,7 +246,7 @@ def cut(module: Module, parts: Iterable[Part], *, forward: bool = False, expose:
     return changed(module, change)
 
 
-class _Cut(Body):
+class _Cut(Remainder):
     """A computation without some of its instructions, which are given by name."""
 
     def __init__(
@@ -354,7 +354,7 @@ def with_merged_parameters(module: Module, pairs: Collection[Pair]) -> Iterator[
     def change(computation: Computation, done: Done) -> Computation:
         if computation is not module.entry:
             return computation
-        body = Body(computation, done)
+        body = Remainder(computation, done)
         for instruction in (*computation.parameters, *ordered(computation)):
             if instruction.name in names and instruction.opcode == "parameter":
                 body.now[instruction] = body.now[computation[names[instruction.name]]]
@@ -390,7 +390,7 @@ def inlined_calls(module: Module, parts: Collection[Part]) -> Iterator[Module]:
         def change(computation: Computation, done: Done, branch: int = branch) -> Computation:
             if not any((computation.name, each.name) in chosen for each in computation.calls):
                 return computation
-            body = Body(computation, done)
+            body = Remainder(computation, done)
             for instruction in ordered(computation):
                 if (computation.name, instruction.name) in chosen:
                     _inline(body, instruction, branch)
@@ -401,7 +401,7 @@ def inlined_calls(module: Module, parts: Collection[Part]) -> Iterator[Module]:
         yield changed(module, change)
 
 
-def _inline(body: Body, call: Instruction, branch: int) -> None:
+def _inline(body: Remainder, call: Instruction, branch: int) -> None:
     operands = [body.now[each] for each in call.operands]
     if call.opcode == "while":
         called = call.attributes.body
@@ -492,7 +492,7 @@ def without_carried_values(module: Module, values: Collection[Carried]) -> Itera
         state = of_state.get(computation)
         if state is None and not any(each in dropped for each in computation.calls):
             return computation
-        body = Body(computation, done)
+        body = Remainder(computation, done)
         states = {computation.parameters[0]: state} if state is not None else {}
         inputs = {
             loop.operands[0]: places for loop, places in dropped.items() if loop.operands[0].opcode == "parameter"
@@ -526,7 +526,7 @@ def without_carried_values(module: Module, values: Collection[Carried]) -> Itera
 
 
 def _take_element(
-    body: Body, element: Instruction, dropped: Collection[int], initial: Sequence[Instruction] | None
+    body: Remainder, element: Instruction, dropped: Collection[int], initial: Sequence[Instruction] | None
 ) -> None:
     """Read an element of a state that has lost some of them: a lost one is its initial value, or zeros in the loop."""
     index = element.attributes.index
@@ -537,7 +537,7 @@ def _take_element(
         body.keep(element, attributes=evolve(element.attributes, index=now))
 
 
-def _loop(body: Body, loop: Instruction, init: Instruction) -> Instruction:
+def _loop(body: Remainder, loop: Instruction, init: Instruction) -> Instruction:
     called = [body.done.get(each, each) for each in loop.called]
     version = evolve(loop, operands=(init,), control=(), attributes=with_called(loop, called), annotations=NOTHING)
     return evolve(version, shape=infer_edited_shape(version, (init,), "a loop-carried value is removed"))

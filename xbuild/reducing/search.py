@@ -39,7 +39,7 @@ def valid(make: Callable[[], Iterable[State]]) -> Iterator[State]:
 
 
 @define(eq=False)
-class Search(Generic[State]):
+class Minimizer(Generic[State]):
     """The smallest state found so far, and the tries that found it.
 
     `size` orders states: only a smaller one replaces the best. `texts` are those of a state, by which tries are

@@ -17,7 +17,7 @@ from ..process.limits import DeadlineError
 from ..text.reader import parse_hlo
 from . import cuts, shrinking, texts
 from .conditions import Differs, Found, read_condition
-from .search import OutOfTimeError, Search
+from .search import Minimizer, OutOfTimeError
 from .worker import Here, Workers
 
 # ----------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class Pass:
             if None not in modules and _correspond(modules):
                 yield State(modules)
 
-    def run(self, search: Search[State]) -> None:
+    def run(self, search: Minimizer[State]) -> None:
         if not self.one_by_one:
             search.remove_parts(self.what, self.parts_of, self.states)
         else:
@@ -137,7 +137,7 @@ PASSES = (
 
 
 @frozen
-class Reduction:
+class Minimum:
     """The result of `minimize`: the reduced program, its size before and after, and the number of tries and the time
     that the search took.
 
@@ -184,13 +184,13 @@ class NotHeldError(XbuildError):
 
 
 @define(eq=False)
-class Run:
+class Sweeps:
     """A run of the search from one state, which ends at its limits or by Ctrl-C with what it has found."""
 
-    search: Search[Any]
+    search: Minimizer[Any]
     stopped: str = ""
 
-    def reduce(self, sweep: Callable[[Search[Any]], None]) -> None:
+    def reduce(self, sweep: Callable[[Minimizer[Any]], None]) -> None:
         """Repeat the passes until none makes the program smaller."""
         try:
             while True:
@@ -204,7 +204,7 @@ class Run:
             self.stopped = "interrupted"
 
 
-def _run_passes(search: Search[State]) -> None:
+def _run_passes(search: Minimizer[State]) -> None:
     for each in PASSES:
         each.run(search)
 
@@ -218,7 +218,7 @@ def minimize(
     try_seconds: float = 60.0,
     workers: int = 1,
     improved: Callable[[Module, Module | None], None] | None = None,
-) -> Reduction:
+) -> Minimum:
     """Return the smallest program, made of parts of the given one, for which a condition still holds.
 
     `condition` is text such as "deadlock" (docs/reducing.md lists the forms), or a function that takes a Module and
@@ -254,7 +254,7 @@ def minimize(
     )  # fmt: skip
     best = run.search.best
     first, rest = best.modules[0], best.modules[1:]
-    return Reduction(
+    return Minimum(
         first,
         rest[0] if rest else None,
         condition if isinstance(condition, str) else getattr(condition, "__name__", "condition"),
@@ -267,7 +267,7 @@ def minimize(
 
 
 @frozen
-class TextReduction:
+class ReducedText:
     """The result of `minimize_text`: the reduced text, its number of instructions before and after, and the search."""
 
     text: str
@@ -291,7 +291,7 @@ def minimize_text(
     try_seconds: float = 60.0,
     workers: int = 1,
     improved: Callable[[str], None] | None = None,
-) -> TextReduction:
+) -> ReducedText:
     """Return the shortest part of a text for which a condition on texts still holds; the text need not be a program.
 
     The search removes computations, lines and attributes. Raises NotHeldError and ValueError as `minimize` does, and
@@ -305,12 +305,12 @@ def minimize_text(
         None if improved is None else lambda each: improved(each.texts[0]),
     )  # fmt: skip
     best = run.search.best
-    return TextReduction(
+    return ReducedText(
         best.texts[0], condition, state.count, best.count, run.search.tries, run.search.spent, run.stopped
     )
 
 
-def _run_text_passes(search: Search[texts.TextState]) -> None:
+def _run_text_passes(search: Minimizer[texts.TextState]) -> None:
     search.remove_parts("lines of the entry", texts.lines_of_entry, texts.without_lines)
     search.remove_parts("computations", texts.blocks, texts.without_blocks)
     search.remove_parts("lines", texts.lines, texts.without_lines)
@@ -335,9 +335,9 @@ def _search(
     seconds: float,
     try_seconds: float,
     workers: int,
-    sweep: Callable[[Search[Any]], None],
+    sweep: Callable[[Minimizer[Any]], None],
     improved: Callable[[Any], None] | None,
-) -> Run:
+) -> Sweeps:
     if workers < 1:
         raise ValueError(f"minimize: workers must be at least 1, got {workers}")
     if not isinstance(condition, str):
@@ -388,13 +388,13 @@ def _reduce(
     tester: Any,
     seconds: float,
     try_seconds: float,
-    sweep: Callable[[Search[Any]], None],
+    sweep: Callable[[Minimizer[Any]], None],
     improved: Callable[[Any], None] | None,
-) -> Run:
-    search: Search[Any] = Search(
+) -> Sweeps:
+    search: Minimizer[Any] = Minimizer(
         state, tester, lambda each: each.texts, lambda each: each.size, seconds, try_seconds,
         improved or (lambda each: None),
     )  # fmt: skip
-    run = Run(search)
+    run = Sweeps(search)
     run.reduce(sweep)
     return run
