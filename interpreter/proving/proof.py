@@ -149,7 +149,8 @@ def prove_pair(pair: ProgramPair, **options: Any) -> Proof:
             return Proof(verdict=verdict, layouts=sentences)
         refuted = refuted or Proof(verdict=verdict, layouts=sentences)
     assert refuted is not None
-    if pair.unstated is not None and not pair.unstated.is_known:
+    is_located = refuted.verdict.difference is not None  # else types differ, or the check refuses the other program
+    if is_located and pair.unstated is not None and not pair.unstated.is_known:
         reason = "layouts of results, which no text states and no run shows"
         return Proof(verdict=Equivalence(kind="undecided", undecided=(reason,)))
     return refuted

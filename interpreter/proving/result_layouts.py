@@ -25,7 +25,7 @@ from xbuild.sharding.unpartitioned import annotated_devices
 from ..fields.draws import flat_arrays, float_array, nest_arrays, shapes_of
 from ..fields.layouts import layout_of, split_to_devices
 from ..runtime.report import Stopped
-from ..runtime.run import execute
+from ..runtime.run import Refused, execute
 
 Tile: TypeAlias = tuple[int, ...]
 """The number of a tile along each dimension of a global array."""
@@ -126,7 +126,7 @@ class ResultLayouts:
         """Whether the programs run, so that their results show the layouts."""
         try:
             return bool(self._runs)
-        except (XbuildError, Stopped) as error:
+        except (XbuildError, Refused, Stopped) as error:
             if isinstance(error, Stopped):
                 error.raise_interrupt()
             return False

@@ -36,7 +36,7 @@ def proved(case: Case, seconds: int) -> tuple[str, str]:
             proof = xb.prove(xb.parse_stablehlo(case["stablehlo"]), xb.parse_hlo(case["hlo"]))
         except TooLong:
             return "too long", f"more than {seconds} s"
-        except xb.XbuildError as error:
+        except (xb.XbuildError, xb.Refused, xb.Stopped) as error:
             return "refused", str(error).partition("\n")[0]
     if proof.kind == "different":
         return "different", str(proof)
@@ -54,7 +54,7 @@ def judged_mutants(case: Case, count: int, seconds: int) -> Iterator[tuple[str, 
                     kind = "missed"
             except TooLong:
                 kind = "too long"
-            except (xb.XbuildError, xb.Stopped):
+            except (xb.XbuildError, xb.Refused, xb.Stopped):
                 kind = "refused"
         yield kind, f"{mutant.operator}: {mutant.line}"
 

@@ -81,3 +81,46 @@ def test_functions_of_jax() -> None:
     assert lines[6].startswith("gradient takes x, and a program needs the shapes of all arguments")
     assert lines[7].startswith("prove: a compiled")
     assert len(lines) == 8
+
+
+STEP = """
+import jax, jax.numpy as jnp
+
+layer = jax.jit(lambda x, w: jax.nn.relu(x @ w))
+arguments = jnp.ones((4, 8)), jnp.ones((8, 3))
+pair, lowered = (layer, arguments), layer.lower(*arguments)
+both, step = (lowered, lowered.compile()), lambda: lowered
+wrong = layer.lower(*arguments), jax.jit(lambda x, w: jax.nn.gelu(x @ w)).lower(*arguments).compile()
+three = 3
+"""
+RUN = """
+import sys
+from click.testing import CliRunner
+from xbuild.cli import main
+for name in sys.argv[1:]:
+    found = CliRunner().invoke(main, ["prove", f"step.py:{name}"])
+    print(name, found.exit_code, " ".join(found.output.split())[:400])
+"""
+
+
+def test_targets_of_jax(tmp_path: Path) -> None:
+    (tmp_path / "step.py").write_text(STEP)
+    names = ["pair", "lowered", "both", "step", "wrong", "layer", "three", "nothing"]
+    flags = {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *names],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **flags},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
+    assert [(name, int(code)) for name, code, _ in rows] == [*zip(names, [0, 0, 0, 0, 1, 2, 2, 2], strict=True)]
+    texts = {name: text for name, _, text in rows}
+    assert all(texts[name].startswith("equal: ") for name in names[:4])
+    assert texts["wrong"].startswith("different: ")
+    assert "takes x, w, and a program needs the shapes of all arguments" in texts["layer"]
+    assert "step.py:three is of type int; expected a jitted function" in texts["three"]
+    assert "step.py has no 'nothing'" in texts["nothing"]

@@ -189,3 +189,11 @@ ENTRY e {
     inlined = xb.computation(xb.f32[4])(lambda x: xb.tanh(x) * 2.0)
     for pair in ((called, inlined), (inlined, called)):
         assert xb.prove(*pair).kind == "undecided"
+
+
+def test_a_program_that_the_check_refuses_is_different() -> None:
+    text = without_result(xb.shard.partition(layer("{'a'}, {}")).module).to_hlo()
+    assert "{4,5,6,7}" in text
+    found = xb.prove(unsharded(layer("{}, {}")), text.replace("{4,5,6,7}", "{4,5,6}"))
+    assert found.kind == "different"
+    assert "the check refuses the other program" in str(found)

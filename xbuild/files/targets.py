@@ -143,8 +143,8 @@ def load_with_compiled(target: str) -> tuple[Program, Program]:
         before, after = (_converted(part, path, name, is_global=True) for part in parts)
         return before, after
     raise TargetError(
-        f"{path}:{name} is {_description(found)}; expected a jitted function without arguments, a traced or lowered "
-        "JAX function, (lowered, compiled), or (function, arguments)"
+        f"{path}:{name} is of type {type(found).__name__}; expected a jitted function without arguments, a traced or "
+        "lowered JAX function, (lowered, compiled), or (function, arguments)"
     )
 
 
