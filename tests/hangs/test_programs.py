@@ -118,6 +118,35 @@ def test_the_module_of_a_dump_folder_that_fits_is_used(tmp_path: Path) -> None:
     ]
 
 
+MORE = """\
+  third = f32[4]{0} all-reduce(second), channel_id=4, replica_groups={{0,1,2,3}}, use_global_device_ids=true,
+    to_apply=add
+  ROOT fourth = f32[4]{0} all-reduce(third), channel_id=5, replica_groups={{0,1,2,3}}, use_global_device_ids=true,
+    to_apply=add
+}
+"""
+LONGER = STEP[: STEP.index("  ROOT third")] + MORE
+"""The program with one collective more."""
+
+
+@pytest.mark.parametrize(("second", "are_different"), [(STEP, False), (LONGER, True)])
+def test_processes_that_compiled_different_programs(second: str, are_different: bool, tmp_path: Path) -> None:
+    dumps, folder = tmp_path / "dumps", tmp_path / "programs"
+    dumps.mkdir()
+    _write(dumps, {2: _dump(2, [2, 3], 22, 21), 3: _dump(3, [2, 3], 21, 21)})
+    for process, text in enumerate([STEP, second]):
+        (folder / f"process_{process}").mkdir(parents=True)
+        (folder / f"process_{process}" / "step.hlo").write_text(text)
+    program = json.loads(_run(dumps, "--program", folder, "--json").output)["program"]
+    sentences = program["processes"]
+    assert bool(sentences) == are_different
+    if are_different:
+        assert "process 0" in sentences[0]
+        assert "fourth" in sentences[1]
+    assert program["recurs"].startswith("healthy machines hang as well") == are_different
+    assert any("compile the same program" in fix for fix in program["fixes"]) == are_different
+
+
 def test_redact_and_program_exclude_each_other(tmp_path: Path) -> None:
     result = _run(tmp_path, "--redact", "--program", "step.hlo")
     assert result.exit_code == 2

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import click
 
-from ..core.graph import Module, ModuleGroup
-from ..hangs import DumpError, diagnose, read_job
+import xbuild
+
+from ..files import targets as target_files
+from ..hangs import Diagnosis, DumpError, diagnose, read_job
 from ..hangs.collecting import HOW
 from ..hangs.page import page_text
-from ..hangs.programs import best_program
+from ..hangs.programs import ProgramFindings, best_program
 from ..hangs.redaction import redact_job
+from ..stablehlo.reading.either import is_mlir
+from ..text.reader import parse_hlo
 from .candidates import targets
 from .formats import VERSION
 from .group import REFUSED, load, main, module_of, module_targets
@@ -82,7 +86,7 @@ def hang(
     except DumpError as error:
         raise click.UsageError(str(error)) from None
     found = diagnose(redact_job(job) if redact else job)
-    beside = None if program is None else best_program(found, _programs(program))
+    beside = None if program is None else _find_in_program(found, program)
     if as_json:
         more = {} if beside is None else {"program": beside.to_dict()}
         say_json({"schema": f"xbuild.hang/{VERSION}", **found.to_dict(), **more})
@@ -96,6 +100,31 @@ def hang(
     sys.exit(REFUSED if found.roots or job.rendezvous else 0)
 
 
-def _programs(target: str) -> list[Module | ModuleGroup]:
-    """The programs of a target: one, or all modules of a dump."""
-    return [module_of(load(each)) for each in module_targets(target)]
+def _find_in_program(found: Diagnosis, target: str) -> ProgramFindings:
+    """The findings in the program of a target, or in the module of a dump that fits best."""
+    beside = best_program(found, (module_of(load(each)) for each in module_targets(target)))
+    folder = target_files.split_target(target)[0]
+    if target_files.is_dump(folder):
+        _compare_processes(beside, folder)
+    return beside
+
+
+def _compare_processes(beside: ProgramFindings, folder: str) -> None:
+    """Add how the programs differ that the processes of a dump compiled under the name of this one."""
+    name = beside.name
+    modules = {
+        module.process: module
+        for module in target_files.modules_in_folder(folder)
+        if module.process is not None and module.name == name
+    }
+    if len(modules) < 2:
+        return
+    texts = {process: target_files.text_of_file(module.stages[-1].path) for process, module in modules.items()}
+    if any(is_mlir(text) for text in texts.values()):
+        return
+    devices = max(parse_hlo(text, f"<process {process}>").num_devices for process, text in texts.items())
+    compared = xbuild.guard.compare_programs(dict.fromkeys(texts, name), texts, devices)
+    if compared.groups:
+        first = "" if compared.verdict is None else str(compared.verdict).partition("\n")[0]
+        beside.processes_hang = compared.is_refused
+        beside.processes = (str(compared), *([first] if compared.is_refused else []))

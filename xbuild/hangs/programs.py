@@ -73,16 +73,24 @@ class ProgramPlace:
 
 @define
 class ProgramFindings:
-    """What a program adds to a diagnosis: placements, the verdict of the check, and sentences on what is not placed."""
+    """What a program adds to a diagnosis: placements, the verdict of the check, and sentences on what is not placed.
+
+    `processes` are sentences on how the programs differ that the processes of the job compiled under this name;
+    `processes_hang` says that the difference hangs.
+    """
 
     name: str
     verdict: Verdict
     placements: tuple[ProgramPlace, ...]
     notes: tuple[str, ...]
+    processes: tuple[str, ...] = ()
+    processes_hang: bool = False
 
     @property
     def recurs(self) -> str:
         """Whether the program would hang on healthy machines as well, as a sentence."""
+        if self.processes_hang:
+            return "healthy machines hang as well: the processes of the job run different programs"
         first = str(self.verdict).partition("\n")[0]
         if self.verdict.refused:
             return f"healthy machines hang as well: {first}"
@@ -93,13 +101,19 @@ class ProgramFindings:
     @property
     def fixes(self) -> tuple[str, ...]:
         """How to fix the program, for each finding that says so."""
-        return tuple(dict.fromkeys(finding.repair_text for finding in self.verdict.findings if finding.repair_text))
+        own = [finding.repair_text for finding in self.verdict.findings if finding.repair_text]
+        same = [
+            "compile the same program on all processes: the same code, flags and versions, traced in the same order"
+        ]
+        return tuple(dict.fromkeys([*same * self.processes_hang, *own]))
 
     def lines(self, width: int = WIDTH) -> Iterator[Line]:
         """The lines of the report about the program."""
         yield (StyledText(f"in the program {in_line(self.name)}", "title"),)
         for placement in self.placements:
             yield from placement.lines(width)
+        for sentence in self.processes:
+            yield from labelled("cause", in_line(sentence), width)
         yield from labelled("cause", self.recurs, width)
         for fix in self.fixes:
             yield from labelled("fix", fix, width)
@@ -115,6 +129,7 @@ class ProgramFindings:
             "fixes": list(self.fixes),
             "placements": [placement.to_dict() for placement in self.placements],
             "notes": list(self.notes),
+            "processes": list(self.processes),
         }
 
 
