@@ -83,6 +83,11 @@ def columns_of_slabs(stage, x):
     return jax.lax.with_sharding_constraint(h, named(SQUARE, ("x", "y"))) + 1
 
 
+def sorted_anew(stage, x):
+    h = stage(x * 2)
+    return jax.lax.with_sharding_constraint(h, named(CUBE, None, ("b", "c", "a"))) + 1
+
+
 def spread(stage, x):
     h = stage(x * 2)
     return jax.lax.with_sharding_constraint(h, named(CUBE, "a", "b", "c")) + 1
@@ -115,6 +120,7 @@ def reported() -> Iterator[Case]:
     yield "a solver with slabs", SQUARE, slabs, (array(2, 16, 16, 16),), {"in_shardings": split}
     split = named(CUBE, None, None, ("b", "c", "a"))
     yield "three axes at once", CUBE, spread, (array(16, 16, 16),), {"in_shardings": split}
+    yield "three axes in another order", CUBE, sorted_anew, (array(16, 16),), {"in_shardings": named(CUBE, "a", "c")}
     split = named(SQUARE, None, "x", "y")
     yield "LORRAX, columns", SQUARE, columns_of_slabs, (array(8, 16, 16),), {"in_shardings": split}
 

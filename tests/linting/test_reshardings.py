@@ -16,6 +16,7 @@ REPORTED = {
     "marin, weights of experts": [1],
     "a solver with slabs": [1],
     "three axes at once": [1],
+    "three axes in another order": [1],
     "LORRAX, columns": [1],
     "openpi#112": [2],
 }

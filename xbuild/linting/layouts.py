@@ -94,7 +94,7 @@ def _staged(facts: ProgramFacts, found: Rematerialization, lines: list[Source]) 
         if not all(map(_has_whole_axes, (had, needed))):
             continue
         between = _between(had, needed, value.shape)
-        if not between and _count_moves(had, needed, value.shape) > 1:
+        if not between and _count_steps(had, needed, value.shape) > 1:
             continue
         moved = f"the array moves from {spec_of(had)} to {spec_of(needed)} at once" if between else _split_text(found)
         stages = ", then to ".join(str(spec_of(each)) for each in between or [had])
@@ -106,26 +106,25 @@ def _staged(facts: ProgramFacts, found: Rematerialization, lines: list[Source]) 
 
 
 def _between(had: Sharding, needed: Sharding, shape: Shape) -> list[Sharding]:
-    """The shardings between two, of whole axes, with at most one collective from each to the next; as few as possible.
+    """The shardings between two, of whole axes, with one step from each to the next; as few as possible.
 
     Source: Shardy, reshard to collectives.
     """
-    steps = plan(had, needed, shape).steps[:-1]
-    states = [(step, shard_dims(had.mesh, map(merge_parts, step.after.dims), step.after.unreduced)) for step in steps]
-    states = [(step, state) for step, state in states if _has_whole_axes(state)]
-    for _, state in states:
-        if all(_count_moves(*half, shape) <= 1 for half in ((had, state), (state, needed))):
-            return [state]
-    stages = [state for step, state in states if not step.is_local]
-    return stages if all(_count_moves(*pair, shape) <= 1 for pair in pairwise([had, *stages, needed])) else []
+    after = [step.after for step in plan(had, needed, shape).steps[:-1]]
+    states = [shard_dims(had.mesh, map(merge_parts, each.dims), each.unreduced) for each in after]
+    states = [state for state in states if _has_whole_axes(state)]
+    for stages in (*([state] for state in states), states):
+        if all(_count_steps(*pair, shape) <= 1 for pair in pairwise([had, *stages, needed])):
+            return stages
+    return []
 
 
 def _has_whole_axes(sharding: Sharding) -> bool:
     return all(axis.size == sharding.mesh.size(axis.name) for axis in sharding.cut_axes)
 
 
-def _count_moves(had: Sharding, needed: Sharding, shape: Shape) -> int:
-    return sum(not step.is_local for step in plan(had, needed, shape).steps)
+def _count_steps(had: Sharding, needed: Sharding, shape: Shape) -> int:
+    return len(plan(had, needed, shape).steps)
 
 
 def _split_text(found: Rematerialization) -> str:
