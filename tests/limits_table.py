@@ -54,6 +54,7 @@ COMMANDS = {
     "shard parts": "shard T --partitioned",
     "shard beside": "shard T --compare T",
     "equivalent": "equivalent T T",
+    "prove": "prove T T",
     "play": "play T -o g.html",
     "learn": "learn 1 --check T",
     "puzzle": "puzzle 1 --check T",
