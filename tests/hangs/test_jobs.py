@@ -74,6 +74,16 @@ def test_the_ranks_of_real_jobs_of_gloo(gloo: Path, name: str) -> None:
     assert any(frame.function == "run_rank" for root in diagnosis.roots for frame in root.frames)
 
 
+@pytest.mark.parametrize("name", ["job_04", "job_13"])
+def test_a_rank_of_gloo_without_a_dump_is_unknown(gloo: Path, name: str, tmp_path: Path) -> None:
+    """gloo lists no ranks: the missing one lies between others, is counted by a gather, or is the next number."""
+    (rank,) = json.loads((gloo / name / "truth.txt").read_text())["ranks"]
+    shutil.copytree(gloo / name, tmp_path / "job")
+    (tmp_path / "job" / f"_dump_{rank}").unlink()
+    (tmp_path / "job" / "launcher.log").unlink(missing_ok=True)
+    assert found(find(tmp_path / "job")) == ([rank], ["unknown"])
+
+
 @pytest.mark.parametrize("seed", range(56))
 def test_drawn_jobs(seed: int, tmp_path: Path) -> None:
     job = draw_job(seed)

@@ -22,7 +22,7 @@ from itertools import pairwise
 import networkx as nx
 from attrs import define, evolve, field, frozen
 
-from .records import Launch, RankRecord, Root, StuckJob, name_ranks, user_frames
+from .records import Group, Launch, RankRecord, Root, StuckJob, name_ranks, user_frames
 
 
 @frozen
@@ -192,28 +192,62 @@ def _members_without_lists(job: StuckJob) -> None:
     The first group that was made holds all ranks. A rank of another group that never used it is not visible.
     """
     unlisted = [group for group in job.groups.values() if group.members is None]
-    for group in unlisted:
+    last = max(job.ranks, default=-1)
+    for group in sorted(unlisted, key=lambda each: not _holds_all(each)):
         seen = [rank for rank, record in job.ranks.items() if group.name in record.launched]
-        if group.description == "default_pg" or group.name in ("0", "default_pg"):
-            group.members = tuple(sorted({*job.ranks, *job.absent}))
+        if _holds_all(group):
+            group.members = tuple(range(max(_size_from_gathers(job, group.name), last + 1)))
         else:
             group.members = tuple(sorted({*seen, *_unseen_members(job, group.name, seen)}))
             job.add_limit(
                 "the back end lists no members of groups: those of a group other than the first are the ranks that "
                 "used it"
             )
+        if not job.absent and _are_all_at(job, group.name):
+            group.members = (*group.members, last + 1)
+            job.add_limit(
+                "all ranks with a dump are at one operation, and the back end lists no members: either a rank is "
+                "missing, which is numbered as the next one, or the operation itself does not complete"
+            )
+
+
+def _holds_all(group: Group) -> bool:
+    return group.description == "default_pg" or group.name in ("0", "default_pg")
+
+
+def _size_from_gathers(job: StuckJob, name: str) -> int:
+    """The number of ranks of a group, from the sizes of a gather; 0 if it launched none."""
+    for record in job.ranks.values():
+        for each in record.operations:
+            if each.group == name and each.name == "all_gather" and len(each.inputs) == len(each.outputs) == 1:
+                size, rest = divmod(each.outputs[0], each.inputs[0] or 1)
+                if size and not rest and size < 1 << 20:
+                    return size
+    return 0
+
+
+def _are_all_at(job: StuckJob, name: str) -> bool:
+    """Whether all ranks with a dump are at one collective of a group, and agree on it."""
+    fronts = [_frontier(record)[:1] for record in job.ranks.values()]
+    keys = {each.key for front in fronts for each in front if each.pair is None}
+    if len(fronts) < 2 or not all(fronts) or len(keys) != 1 or fronts[0][0].group != name:
+        return False
+    return all(_difference(fronts[0][0], front[0]) is None for front in fronts)
 
 
 def _unseen_members(job: StuckJob, name: str, seen: Sequence[int]) -> list[int]:
     """The ranks that may be missing in a group whose known members are all stuck at one operation.
 
-    They are those that launched nothing more, else those that themselves wait for one of the known members.
+    They are those without a dump, else those that launched nothing more, else those that themselves wait for one of the
+    known members.
     """
     fronts = {rank: _frontier(record) for rank, record in job.ranks.items()}
     at = {each.sequence for rank in seen for each in fronts[rank] if each.group == name and each.pair is None}
     is_stuck = len(at) == 1 and all(any(each.group == name for each in fronts[rank]) for rank in seen)
     if not is_stuck:
         return []
+    if job.absent:
+        return job.absent
     others = [rank for rank in job.ranks if rank not in seen]
     idle = [rank for rank in others if not job.ranks[rank].pending]
     return idle or [
