@@ -176,3 +176,12 @@ def test_counts_of_messages_are_not_taken_for_counts_of_collectives(tmp_path: Pa
     counts = {"last_enqueued_collective": 700, "last_completed_collective": 700}
     write(tmp_path, [message(8, "send 0->1", record_id=80, **DONE), pending], [pending], [], pg_status={"0": counts})
     assert found(find(tmp_path)) == ([2], ["never_launched"])
+
+
+def test_messages_of_a_back_end_without_states(tmp_path: Path) -> None:
+    """Two messages that both sides launched are done; the third has no recv, since rank 1 waits for another rank."""
+    rank_0 = [message(number, "send 0->1") for number in range(3)]
+    rank_1 = [message(0, "recv 1<-0"), message(1, "recv 1<-0"), message(2, "recv 1<-2")]
+    rank_2 = [entry(1, "nccl:barrier", input_sizes=[], record_id=0)]
+    write(tmp_path, rank_0, rank_1, rank_2)
+    assert found(find(tmp_path)) == ([1], ["unmatched"])

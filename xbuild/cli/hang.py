@@ -42,12 +42,12 @@ def hang(
 ) -> None:
     """Find the ranks that caused a hang, from the dumps of the stuck job.
 
-    DUMPS are files, or folders with the dumps of all ranks: of PyTorch's Flight Recorder (pickle or JSON), NCCL RAS
-    (text or JSON), NCCL Inspector, the logs of XLA and of a launcher, and TPU digests. The rank of a dump is the number
-    in its file name. Pickles are read without running them.
+    DUMPS are files, or folders with the dumps of all ranks. A dump can come from PyTorch's Flight Recorder (pickle or
+    JSON), NCCL RAS (text or JSON) or NCCL Inspector, or be a log of XLA or of a launcher, or a TPU digest. The rank of
+    a dump is the number in its file name. Pickles are read without being executed.
 
-    The report names the ranks at fault, with the line of your code where they are, the ranks that wait because of
-    them, and what the dumps cannot tell.
+    The report names the ranks at fault, with the line of your code where they are, and the ranks that wait because
+    of them, and states what the dumps cannot show.
 
     With --program, the report also shows where in the program each rank is, why the next collective is missing, and how
     to fix it. TARGET is a program, a dump folder, or the folder of `xbuild guard --report`; if it

@@ -217,7 +217,7 @@ def read_log(job: StuckJob, text: str, source: str) -> bool:
     if rendezvous:
         job.rendezvous += rendezvous
         job.facts += [f"{each}, {source}" for each in map(str, rendezvous)]
-        job.add_limit("XLA's rendezvous lines say how many participants came, not which of them are missing")
+        job.add_limit("XLA's rendezvous lines say how many participants arrived, not which of them are missing")
         found = _count(job, "XLA rendezvous")
     if _read_old_rendezvous(job, text, source):
         found = _count(job, "XLA rendezvous")

@@ -1,4 +1,4 @@
-"""Reads pickles of plain data: dicts, lists, tuples, texts, numbers, True, False and None, and nothing else.
+"""Reads pickles of plain data: dicts, lists, tuples, strings, numbers, True, False and None, and nothing else.
 
 A pickle is a program, and `pickle.loads` runs it. Before this module unpickles bytes, it checks that each opcode is one
 of those that build plain data, so a pickle that names a class, calls a function or reserves memory is refused unread.

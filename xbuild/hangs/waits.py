@@ -161,7 +161,8 @@ def _apply_completed_counts(job: StuckJob) -> None:
 def _infer_completion(job: StuckJob) -> None:
     """Where no rank has a completed operation, the back end keeps no states: infer them.
 
-    An operation that all members launched has completed if a rank launched another one after it.
+    A collective that all members launched, and a message that both sides launched, has completed if a rank launched
+    another operation after it.
     """
     records = [record for record in job.ranks.values() if record.operations]
     if not records or any(each.is_done for record in records for each in record.operations):
@@ -172,18 +173,41 @@ def _infer_completion(job: StuckJob) -> None:
         "the back end records no completion: an operation counts as completed if all ranks of its group launched it, "
         "and one of them went on"
     )
-    launched: dict[str, dict[int, int]] = defaultdict(dict)
+    passed = {each.key for record in records for each in record.operations[:-1] if each.pair is None}
+    messages: dict[tuple[tuple[int, int], int], list[Launch]] = defaultdict(list)
     for record in records:
-        for group, number in record.launched.items():
-            launched[group][record.rank] = number
-    passed = {each.key for record in records for each in record.operations[:-1]}
+        numbers: Counter[tuple[int, int]] = Counter()
+        for each in record.operations:
+            if each.pair is not None:
+                messages[each.pair, numbers[each.pair]].append(each)
+                numbers[each.pair] += 1
+    last = {id(record.operations[-1]) for record in records}
+    done = {
+        id(each)
+        for sides in messages.values()
+        for each in sides
+        if len(sides) == 2 and _difference(*sides) is None and not all(id(side) in last for side in sides)
+    }
+    for record in records:
+        done |= {
+            id(each)
+            for each in record.operations
+            if each.pair is None and each.key in passed and _have_all_launched(job, each)
+        }
     for record in records:
         record.replace_operations([
-            evolve(each, is_done=True)
-            if each.pair is None and each.key in passed and min(launched[each.group].values()) >= each.sequence
-            else each
-            for each in record.operations
+            evolve(each, is_done=True) if id(each) in done else each for each in record.operations
         ])  # fmt: skip
+
+
+def _have_all_launched(job: StuckJob, operation: Launch) -> bool:
+    """Whether all members of the group, or else all ranks that used it, launched a collective."""
+    members = job.groups[operation.group].members
+    return all(
+        record.launched.get(operation.group, -1) >= operation.sequence
+        for rank, record in job.ranks.items()
+        if (rank in members if members is not None else operation.group in record.launched)
+    )
 
 
 def _members_without_lists(job: StuckJob) -> None:
