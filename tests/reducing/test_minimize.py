@@ -267,6 +267,14 @@ def test_a_text_that_is_no_program_is_reduced_by_lines() -> None:
     assert found.before > 20
 
 
+def test_a_comment_may_follow_the_end_of_a_computation() -> None:
+    text = "HloModule m\n\none {\n  x = f32[] parameter(0)\n} // one\n\nENTRY e {\n  y = f32[2] parameter(0)\n"
+    text += "  z = f32[3] negate(y)\n} // e\n"
+    found = minimize_text(text, "refused shape_mismatch")
+    assert "one" not in found.text
+    assert found.after == 2
+
+
 @pytest.mark.oracle
 @pytest.mark.slow
 def test_a_crash_of_xla_is_reduced() -> None:

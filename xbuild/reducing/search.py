@@ -43,8 +43,8 @@ class Minimizer(Generic[State]):
     """The smallest state found so far, and the tries that found it.
 
     `size` orders states: only a smaller one replaces the best. `texts` are those of a state, by which tries are
-    remembered. With several slots, later candidates are tested before the answer of the first is known; the first in
-    order that holds is taken, so the result is that of one slot.
+    remembered. With several slots, later candidates are tested before the answer of the first is known; the
+    first, in order, for which the condition holds is taken, so the result is that of one slot.
     """
 
     best: State

@@ -59,9 +59,14 @@ def _blocks(state: TextState) -> Iterator[tuple[int, set[int]]]:
         if first is None and line.rstrip().endswith("{"):
             first, members = number, set()
         members.add(number)
-        if first is not None and line.strip() == "}":
+        if first is not None and _ends_block(line):
             yield first, members
             first = None
+
+
+def _ends_block(line: str) -> bool:
+    """Whether a line closes a computation; a comment may follow."""
+    return line.strip().startswith("}") and not line.strip(" }").partition("//")[0].strip()
 
 
 def without_blocks(state: TextState, gone: Collection[int]) -> Iterator[TextState]:
@@ -83,7 +88,7 @@ def lines_of_entry(state: TextState) -> list[int]:
 
 
 def _is_inner(line: str) -> bool:
-    return line.strip() != "}" and not line.rstrip().endswith("{") and not line.startswith("HloModule")
+    return not _ends_block(line) and not line.rstrip().endswith("{") and not line.startswith("HloModule")
 
 
 def without_lines(state: TextState, gone: Collection[int]) -> Iterator[TextState]:
