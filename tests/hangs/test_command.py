@@ -121,3 +121,18 @@ def test_a_dump_that_is_refused_is_a_usage_error(tmp_path: Path) -> None:
     result = _run(tmp_path)
     assert result.exit_code == 2
     assert "_dump_0: the pickle names a class; a dump has only plain data" in result.output
+
+
+def test_redact_covers_hosts_and_instructions(tmp_path: Path) -> None:
+    (tmp_path / "digest.txt").write_text(
+        "TPU states: Launch ID 7, Module jit_secret, Fingerprint ab12\n"
+        "Tag:PC breakdown: 2@0x10(all-reduce.secret): [0:secrethost@0:0, 1:secrethost@0:0]\n"
+        "Tag:PC breakdown: 1@0x20(fusion.secret): [2:secrethost@0:0]\n"
+    )
+    (tmp_path / "log.txt").write_text(
+        "Root Cause (first observed failure):\n rank      : 2 (x)\n exitcode  : 1 (pid: 5)\n"
+    )
+    open_report, result = _run(tmp_path, "--all"), _run(tmp_path, "--all", "--redact", "--json")
+    assert "secret" in open_report.output
+    assert "secret" not in result.output
+    assert [root["rank"] for root in json.loads(result.output)["roots"]] == [2]

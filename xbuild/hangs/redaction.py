@@ -42,7 +42,10 @@ class Redaction:
         )
 
     def sentence(self, text: str) -> str:
-        """A sentence without addresses, hosts and paths."""
+        """A sentence without addresses, hosts and paths, and without the names that were replaced before."""
+        for (word, name), hidden in self._known.items():
+            if word in ("operation", "group", "function"):
+                text = text.replace(name, hidden)
         text = _HOST.sub(lambda match: f"{match[1]} {self.name('host', match[2])}", text)
         text = _ADDRESS.sub(lambda match: self.name("host", match[0]), text)
         return _PATH.sub(lambda match: self.name("file", match[0]), text)
