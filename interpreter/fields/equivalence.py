@@ -60,8 +60,8 @@ def equivalent(
 
     `arguments` gives values for parameters of `one`, by number, where random values are unsuitable (trip counts,
     indices). `domain` gives, for parameters of `one`, by number, the range in which the programs are compared:
-    "positive", "nonnegative", "negative", "nonpositive", "nonzero", "unit" (from 0 to 1), or a pair (low, high) that
-    includes both ends. For a tuple parameter, the domain applies to all of its arrays. `limits` applies to each run; by
+    "positive", "nonnegative", "negative", "nonpositive", "nonzero", "unit" (from 0 to 1), or a pair (low, high),
+    both ends included. For a tuple parameter, the domain applies to all of its arrays. `limits` applies to each run; by
     default a loop may run 10,000 trips.
 
     `values` maps the name of an instruction of `one` to the name of the instruction of `other` that should have the

@@ -1,4 +1,4 @@
-"""Matching of values of two programs, and the first instruction from which on no value has a match."""
+"""Matching of values of two programs, and the first instruction whose value and all later ones have no match."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .rules.functions import random_words
 from .rules.places import mixed
 
 # ----------------------------------------------------------------------------
-# The instruction of the other program from which on no value is one of the first program.
+# The instruction of the other program such that its value and all values computed from it are not in the first program.
 
 _FOLLOWED = MEETS | {"copy"}
 _IDS = frozenset({"partition_id", "replica_id"})
@@ -258,7 +258,7 @@ class ValueMatching:
         return None
 
     def first_suspect(self, entry: Computation) -> Instruction | None:
-        """The instruction of the other program from which on no value is one of this program."""
+        """The instruction of the other program such that its value and all computed from it are not in this program."""
         suspects = Suspects({self.other.kept[key].instruction for keys in self.found.values() for key in keys})
         suspects.enter(entry)
         order = dict.fromkeys(kept.instruction for kept in self.other.kept.values())

@@ -41,9 +41,10 @@ class ProgramDifference:
     """Where two programs differ.
 
     `value` is the first value that the results of the first program need, that the other program lacks, and whose
-    operands the other program has; `other` is the instruction of the other program with correct operands from which on
-    no value is correct. Both are None if there is none. `output` counts the arrays of the result, and is None if the
-    values themselves were compared; `element` is the place in the array of `device` of the other program.
+    operands the other program has; `other` is the instruction of the other program with correct operands whose own
+    value, and every value computed from it, is incorrect. Both are None if there is none. `output` counts the arrays of
+    the result, and is None if the values themselves were compared; `element` is the place in the array of `device` of
+    the other program.
     """
 
     output: int | None

@@ -57,10 +57,10 @@ class PassProof(Reported):
     """The verdict of `xb.prove_passes` on a program and its passes.
 
     `whole` compares the first text with the last. If they differ, `guilty` is the first pass after which the function
-    is different, and `proof` compares the texts before and after this pass; `between` lists other passes that may be
-    the cause if texts between these two are undecided. `partitioner` is the pass that turns the global program into a
-    program for each device, if the texts show which pass does this. `changes` are the passes after which the program
-    communicates differently.
+    is different, and `proof` compares the texts before and after this pass; if any texts between these two
+    are undecided, `between` lists the other passes that may be the cause. `partitioner` is the pass that turns the
+    global program into a program for each device, if the texts show which pass does this. `changes` are the passes
+    after which the program communicates differently.
     """
 
     name: str
@@ -158,8 +158,8 @@ def prove_passes(target: str | DumpedModule, **options: Any) -> PassProof:
     pass.
 
     `target` is a dump folder with one module, or FOLDER#NAME. XLA writes such a dump with the flags
-    `--xla_dump_to=FOLDER --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*`. A bisection compares texts with the first
-    text, with `xb.prove`; the texts before and after the pass are then compared with each other. `options` are
+    `--xla_dump_to=FOLDER --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*`. A bisection uses `xb.prove` to compare
+    texts with the first text; the texts before and after the pass are then compared with each other. `options` are
     `domain`, `seed` and `limits` of `xb.prove`.
 
     Raises TargetError if the folder has no such module, or only one text of it. Also raises any error that `xb.prove`
@@ -194,7 +194,7 @@ class _Search:
         if len(found) < 2:
             raise targets.TargetError(
                 f"{self.module.key} has only one stage, {self.module.stages[0].path.name}; expected a dump with a "
-                "stage for each pass, as --xla_dump_hlo_pass_re=.* writes it"
+                "stage for each pass, such as the one that --xla_dump_hlo_pass_re=.* writes"
             )
         return found
 

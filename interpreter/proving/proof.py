@@ -34,8 +34,8 @@ class Proof(Reported):
     """The verdict of `xb.prove`.
 
     `verdict` is the verdict of `xb.equivalent`: equal, different or undecided, with its assumptions and the place where
-    the programs differ. `layouts` has one sentence for each result whose layout no text states and had to be determined
-    with runs.
+    the programs differ. `layouts` has one sentence for each result whose layout is not stated in any text and had to be
+    determined with runs.
     """
 
     verdict: Equivalence

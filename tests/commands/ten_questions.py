@@ -35,7 +35,7 @@ QUESTIONS = (
     ("What changed between these two programs?", f"xbuild diff {PROGRAM}:step {PROGRAM}:unstable",
      "The two programs are the step and its variant with large scores."),
     ("Which device sent this?", "xbuild trace runs/step --of all-gather.93 --element 0,2,40 --device 0 --depth 1",
-     "Device 1 computed element 40 of the gathered scores on device 0, as its own element 8."),
+     "Element 40 of the gathered scores on device 0 was computed by device 1, as its own element 8."),
     ("What does this op do?", "xbuild explain reduce-scatter",
      "`xbuild explain` explains any op, function, error kind, attribute, or word of a report."),
 )  # fmt: skip

@@ -303,8 +303,9 @@ class Replication(Reported):
 
         `leaf` is a path into the tuple, like XLA's ShapeIndex. If it leads to a tuple, all leaves of this tuple are
         compared. Each device that runs the program belongs to one group. A value may be given by name (`body/add.3` if
-        several have the name `add.3`). Raises KeyError for an instruction that is not in the program, or whose value no
-        device holds by itself (such as one that a reduction applies), and IndexError for a leaf that does not exist.
+        several have the name `add.3`). Raises KeyError for an instruction that is not in the program or whose value is
+        not held by any single device (such as an instruction of a computation that a reduction applies), and IndexError
+        for a leaf that does not exist.
 
         >>> import xbuild as xb
         >>> total = xb.computation(xb.f32[2])(lambda x: xb.all_reduce(x, xb.add, replica_groups=[[0, 1], [2, 3]]))

@@ -45,7 +45,7 @@ def scope(name: str) -> Iterator[None]:
 
 @contextmanager
 def control(*, after: Sequence[Value]) -> Iterator[None]:
-    """Make the ops recorded in the block run after these values, even if they do not use them.
+    """Make the ops recorded in the block run after these values, even if the ops do not use the values.
 
     HLO lists the values as control-predecessors.
 

@@ -22,7 +22,7 @@ class RelatedPlace:
     source: Source
 
     def to_dict(self) -> dict[str, Any]:
-        """The place as plain data, with file, line and function apart."""
+        """The place as plain data, with file, line and function as separate fields."""
         return {"message": self.message, **place_facts(self.source)}
 
 
@@ -55,8 +55,8 @@ class Issue:
     """A message about a place in a program, with the rule that found it and the usual fix.
 
     `rule` is a kind of finding such as `deadlock`, or a rule of `xbuild lint`. `facts` are numbers such as `bytes` and
-    `seconds`, by name. `source` is a line of source code or of HLO text; `related` are further lines. Reports of
-    `xb.lint`, verdicts and costs have issues.
+    `seconds`, by name. `source` is a line of source code or of HLO text; `related` are further lines. `xb.lint`
+    reports, verdicts and costs all contain issues.
 
     >>> import xbuild as xb
     >>> twice = xb.computation(xb.f32[1024])(lambda x: xb.cross_replica_sum(xb.cross_replica_sum(x)))
@@ -78,7 +78,7 @@ class Issue:
     related: tuple[RelatedPlace, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The issue as plain data, with file, line and function apart."""
+        """The issue as plain data, with file, line and function as separate fields."""
         return {
             "rule": self.rule,
             "level": self.level,

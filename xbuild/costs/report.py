@@ -63,8 +63,8 @@ class CostRow:
 
     @property
     def axis(self) -> str:
-        """The mesh axes of the collective, `pairs` for a transfer between pairs of devices, or empty for work on a
-        single device."""
+        """The mesh axes of the collective; `pairs` for a transfer between pairs of devices; empty for work on a single
+        device."""
         return (self.collective.axes or "pairs") if self.collective else ""
 
     @property

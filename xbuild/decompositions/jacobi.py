@@ -122,7 +122,8 @@ def eigh(
     part is at most `epsilon` (default: that of the element type) times the norm of the matrix, or after `max_iter`
     sweeps.
     Shapes: takes floats or complex numbers of shape [..., n, n]. `v` has the same shape. `w` is real, has the shape
-    [..., n], and ascends if `sort_eigenvalues` is true. Floats narrower than f32 are computed in f32 and rounded once.
+    [..., n], and is in ascending order if `sort_eigenvalues` is true. Floats narrower than f32 are computed in f32 and
+    rounded once.
     Accuracy: a v equals v diag(w) within 16 n eps times the largest element of a. The columns of v are orthonormal
     within the same bound.
     Raises: not_array, rank_too_small, element_type_unsupported, dimension_mismatch or invalid_attribute.

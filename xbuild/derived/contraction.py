@@ -28,7 +28,8 @@ def dot(
 ) -> Value:
     """Multiply vectors and matrices: contract dimension 1 of lhs (dimension 0 of a vector) with dimension 0 of rhs.
 
-    One operand may be a NumPy array. `precision` is "default", "high" or "highest", for both operands or as a pair.
+    One operand may be a NumPy array. `precision` is "default", "high" or "highest": one value for both operands, or
+    a pair with one value for each.
     Raises: rank_too_small for a scalar; otherwise the same errors as xb.ops.dot.
 
     >>> import xbuild as xb

@@ -153,8 +153,9 @@ _DOCUMENTATION = """{sentence}
 
     Shapes: a scalar fits any shape. If the operands have equal rank, an extent of 1 stretches to the extent of the
     other operand. If an operand has a lower rank, broadcast_dimensions (strictly ascending) maps the dimensions of this
-    operand to those of the result, and its extents of 1 also stretch. Records a reshape and a broadcast where
-    necessary, then the op. A Python number or list takes the element type of the other operand; an array keeps its own.
+    operand to those of the result, and extents of 1 in this operand also stretch. Records a reshape and a
+    broadcast where necessary, then the op. A Python number or list takes the element type of the other operand; an
+    array keeps its own.
     Raises: rank_mismatch, dimension_mismatch, dimension_out_of_range, bad_order, duplicate_dimension,
     attribute_length_mismatch, invalid_attribute or element_type_mismatch; also the same errors as xb.ops.{name}.
 
@@ -298,8 +299,8 @@ def floor_divide(lhs: Operand, rhs: Operand, *, name: str | None = None) -> Valu
     """Return lhs / rhs rounded down, like JAX's floor_divide and Python's `//`.
 
     Operands broadcast like those of xb.add.
-    Division by zero returns -2 for signed integers (-1 if lhs is zero), the largest unsigned integer, or an infinity or
-    NaN for floats.
+    Division by zero returns -2 for signed integers (-1 if lhs is zero), the largest unsigned integer for unsigned
+    integers, and an infinity or NaN for floats.
     Raises: element_type_unsupported for complex numbers and pred; also the same errors as xb.add.
 
     >>> import xbuild as xb

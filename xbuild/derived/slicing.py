@@ -218,7 +218,7 @@ def dynamic_slice(operand: Value, start_indices: Any, slice_sizes: Sequence[int]
 
 @dressed
 def dynamic_update_slice(operand: Value, update: Any, start_indices: Any, *, name: str | None = None) -> Value:
-    """Write `update` (a value or a NumPy array) over the elements that begin at `start_indices`.
+    """Write `update` (a value or a NumPy array) over the window that begins at `start_indices`.
 
     The start indices are as in `dynamic_slice`.
     Raises: the same errors as xb.ops.dynamic_update_slice.

@@ -55,10 +55,10 @@ def from_jax(
 ) -> Module:
     """Return the module to which JAX lowers a function for arguments of these shapes.
 
-    The function is one that JAX can trace, or a result of `jax.jit` or `jax.pmap` (which define static arguments), or a
-    result of `.trace(...)` or `.lower(...)`, which takes no arguments here. Only the shape and element type of an
-    argument are used: a shape such as `xb.f32[2,3]` can replace an array. The parameters of the module are the leaves
-    of the arguments in JAX's order.
+    The function is one that JAX can trace, a result of `jax.jit` or `jax.pmap` (which define static arguments), or a
+    result of `.trace(...)` or `.lower(...)`; a traced or lowered function takes no arguments here. Only the shape and
+    element type of an argument are used: a shape such as `xb.f32[2,3]` can replace an array. The parameters of the
+    module are the leaves of the arguments in JAX's order.
 
     A function for several devices (`jax.shard_map`, `jax.pmap`, sharded arguments) becomes the program of one device,
     as XLA partitions it: the parameters and results are shards, and `num_partitions` is the number of devices in the

@@ -1,4 +1,4 @@
-"""Check every program that JAX compiles before it runs, and stop those that would hang.
+"""Check each program that JAX compiles, before the program runs, and stop programs that would hang.
 
 A script needs no change: run `xbuild guard train.py` or `python -m xbuild.guard train.py`, or set `XBUILD_GUARD=stop`
 in the environment. In Python, call `xb.guard.install()`, or guard a block with `with xb.guard.active("warn"):`.
@@ -8,7 +8,7 @@ The mode determines what happens to a refused program:
 - `stop` prints the report and raises ProgramRefused, which ends the script with status 1.
 - `warn` prints the report and lets the program run.
 - `report` does the same as `warn`. It also writes a folder with a page about all programs, the program texts, and
-  index.json: before a refused program runs, since it may never end, and at the end.
+  index.json; it does so before a refused program runs, since that program may never end, and again when the guard ends.
 
 A program is refused only if its verdict is `error` or `deadlock`; `depends` passes. The guard fails open: if it cannot
 read or check a program, or would need more than ten seconds, it reports this once and lets the program run.
@@ -78,9 +78,9 @@ def install(mode: str = "stop", folder: str | os.PathLike[str] | None = None) ->
 
 
 def uninstall() -> None:
-    """Stop guarding this process: programs that JAX compiles from now on are not checked. In
+    """Stop guarding this process: programs that JAX compiles from now on are not checked.
 
-    mode "report", the folder is written.
+    In mode "report", the folder is written.
     """
     finish()
     atexit.unregister(finish)

@@ -169,7 +169,7 @@ def verdict_of_job(texts: Mapping[int, str], devices: Sequence[DeviceId]) -> Ver
     """The verdict on a job: on each device, in the order of the device assignment, the program of its process.
 
     The check matches collectives by channel or name. JAX gives all of them one channel, and names depend on the rest of
-    a program. If the check misses a name, the collectives of equal groups match in their order, as they do in a run.
+    a program. If the check misses a name, the collectives of equal groups are matched in order, as in a run.
     """
     read: dict[str, Module] = {}
     for process, text in texts.items():

@@ -98,9 +98,9 @@ def digest_by_predecessors(
 #
 # Two programs have one structure if they compute the same in the same way: opcodes, shapes, operands, attributes,
 # called computations, control edges, device counts, sharding and other directives for a compiler. Names, metadata,
-# layouts, the spelling of literals and groups, whether an attribute states its default or is left out, the order of
-# independent instructions and channel numbers (if they are renumbered consistently) do not count. Instructions with
-# effects keep their order, and so does a schedule.
+# layouts, the spelling of literals and groups, whether an attribute states its default or is left out, channel
+# numbers (if they are renumbered consistently) and the order of independent instructions do not count. Instructions
+# with effects keep their order, and so does a schedule.
 
 UNSEEN = frozenset({"metadata", "literal", "replica_groups", "origin", "statistics"})
 UNSEEN_IN_HEADER = frozenset({
@@ -241,9 +241,9 @@ def structure_without_channels(entry: Computation) -> Structure:
 def fingerprint(program: Module | Computation) -> str:
     """Return 32 hexadecimal digits that are equal for two programs if and only if the programs have the same structure.
 
-    The digits are the same on every machine. Names, metadata, layouts, the order of independent instructions and
-    channel numbers do not affect them. Opcodes, shapes, operands, attributes, called computations, control edges,
-    sharding, the order of effects and schedules affect the digits.
+    The digits are the same on every machine. Names, metadata, layouts, channel numbers and the order of
+    independent instructions do not affect them. Opcodes, shapes, operands, attributes, called computations, control
+    edges, sharding, schedules and the order of effects affect the digits.
 
     >>> import xbuild as xb
     >>> one = xb.parse_hlo("ENTRY e { x = f32[2] parameter(0) a = tanh(x) b = negate(x) ROOT c = add(a, b) }")

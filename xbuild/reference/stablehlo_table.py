@@ -33,7 +33,8 @@ from the values and locations of the text.
   their text as frontend attributes `mlir.NAME` and writes it back unchanged. It ignores attributes of other dialects,
   which are lost.
 - The operands of a product may have types of different kinds. An integer operand is converted to the type of a float
-  operand, and a float operand to the type of a complex operand, or to the type of the result if that type is wider.
+  operand, and a float operand is converted to the type of a complex operand; if the result has a wider type of the same
+  kind, the operand is converted to that type instead.
 - An all_to_all that splits one dimension and concatenates another becomes an exchange along the first dimension and a
   rearrangement of the parts.
 - A conversion of a complex number to i1 tests only the real part; HLO's convert tests both parts.

@@ -108,11 +108,11 @@ def _convert_links(given: Link | Mapping[str, Link] | None) -> Mapping[str, Link
 class Machine:
     """A device and its links: peak FLOPs per second by element type, memory bandwidth, memory, and links by mesh axis.
 
-    `flops` is one number for all types, or a number for each type that the vendor states. `memory_bandwidth` and
-    `memory` are in bytes. `links` is one Link for all axes, or a mapping from axis names to Links, with "" for all
-    other axes. Machines made of nodes have `node` devices in each node, `links` inside a node, and `network` between
-    nodes, where each device has its own port. Raises invalid_attribute if a number is not positive, or if a name is not
-    an element type.
+    `flops` is one number for all types, or a number for each type that the vendor states. `memory_bandwidth` is
+    in bytes per second and `memory` is in bytes. `links` is one Link for all axes, or a mapping from axis names to
+    Links, with "" for all other axes. Machines made of nodes have `node` devices in each node, `links` inside a node,
+    and `network` between nodes, where each device has its own port. Raises invalid_attribute if a number is not
+    positive, or if a name is not an element type.
 
     >>> Machine(flops={"bf16": 2e14, "s8": 4e14}, memory_bandwidth=8e11).peak("f16")
     200000000000000.0

@@ -276,8 +276,8 @@ class Timeline(Showable):
 
     @property
     def lower_bound(self) -> float:
-        """The seconds of work of the busiest device or of the busiest links, whichever is longer. No overlap can make
-        the run shorter."""
+        """The seconds of work of the busiest device or of the busiest links, whichever is longer. No amount of
+        overlap can make the run shorter than this."""
         return max((*(device_class.busy for device_class in self.classes), *self._on_links.values()), default=0.0)
 
     @cached_property
@@ -316,11 +316,11 @@ class Timeline(Showable):
         return (self.recorder.span(number, int(times[number])) for number in range(len(self.recorder)))
 
     def bound_of(self, instruction: Instruction) -> str:
-        """Return `compute` or `memory`, whichever term of the roofline is longer; for a call, return `memory`."""
+        """Return `compute` or `memory`, whichever term of the roofline takes longer; for a call, return `memory`."""
         return self._durations[0].roofline(instruction).bound
 
     def shares(self, label: int | None = None) -> list[Share]:
-        """Return the work of the slowest class, or of a given class, by instruction, the longest first."""
+        """Return the work of each instruction in the slowest class, or a given class, in decreasing order of time."""
         label = self.slowest.label if label is None else label
         times, found = self.recorder.times(), dict[Instruction, list[float]]()
         for number, (of, kind) in enumerate(zip(self.recorder.labels, self.recorder.kinds, strict=True)):

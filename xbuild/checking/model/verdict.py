@@ -173,7 +173,9 @@ class CheckArguments:
 
 @frozen(eq=False, repr=False)
 class Verdict(Showable):
-    """Whether a program may deadlock, decided before it runs. str() returns the report; a refused verdict is false.
+    """Whether a program may deadlock, decided before it runs.
+
+    str() returns the report. The verdict on a refused program is false.
 
     `scope` names the schedules for which the verdict holds: every legal schedule, the given schedule, or the schedule
     that the check found. `schedule` has, for each device, an order of its entry's instructions that runs to completion;
