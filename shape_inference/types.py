@@ -243,7 +243,7 @@ class Shape(Extents):
     >>> Shape(f32, (2, 3)), Shape(s8, (4,), dynamic=(True,)), Shape(f32, (2, 3), layout=Layout((1, 0)))
     (f32[2,3], s8[<=4], f32[2,3]{1,0})
 
-    As NumPy's shape it is a sequence of its extents: `rows, columns = shape`, `shape[0]`, `shape == (2, 3)`.
+    Like NumPy's shape, it acts as a sequence of extents: `rows, columns = shape`, `shape[0]`, `shape == (2, 3)`.
     Raises ShapeError (overflow) for more than 64 dimensions or 2^63-1 elements, or for an empty array of more than
     2^59-1 elements without its extents of 0, which NumPy cannot make in every type.
 

@@ -304,7 +304,7 @@ _MEANING = {
     "constants": "constants whose elements the text omits, taken as equal unknown numbers",
     "layouts": "split over the devices as the slices in both programs suggest",
     "extents": "made smaller, since their elements are interchangeable and so many are enough to show any difference",
-    "rows": "said to map each row along some dimensions by itself",
+    "rows": "said to map each row along some dimensions independently",
     "range": "inputs so large or so small that the results diverge",
 }
 """What is assumed about a class, as text."""

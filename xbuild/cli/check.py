@@ -98,8 +98,8 @@ def check(
     different processes of one job run. For such modules, it also reports whether the processes compiled the same
     programs, and whether the job would hang.
 
-    If a program was lowered but not partitioned yet, and a part of it is for each device, as in `jax.shard_map`, xbuild
-    partitions it first and reports this; with --partition, xbuild partitions any annotated program.
+    If a program has been lowered but not yet partitioned, and part of it is written per device, as in `jax.shard_map`,
+    xbuild partitions the program first and says so; with --partition, xbuild partitions any annotated program.
 
     With --page, the command runs the program in its recorded order until the run ends or is stuck. With --repair, the
     command writes the program with a schedule that runs to completion: the order that the report suggests or, if the

@@ -94,7 +94,7 @@ def exit_code(verdict: xbuild.Equivalence, strict: bool) -> int:
     multiple=True,
     metavar="TARGET=DIMS",
     callback=_parse_rows,
-    help="Assume that the custom calls of TARGET map each row along these dimensions by itself, such as Norm=1,2.",
+    help="Assume that custom calls with this target map each row along these dimensions independently, as in Norm=1,2.",
 )
 @click.option(
     "--constant",
@@ -102,14 +102,15 @@ def exit_code(verdict: xbuild.Equivalence, strict: bool) -> int:
     multiple=True,
     metavar="NAME=OTHER",
     callback=_parse_pairs,
-    help="Assume that two constants with omitted elements are equal: NAME of TARGET and OTHER of OTHER.",
+    help="Assume that two constants with omitted elements are equal: NAME in the first program, OTHER in the second.",
 )
 @click.option(
     "--extents",
     type=click.Choice([*_EXTENTS]),
     default="auto",
     show_default=True,
-    help="Compare at full extents, or at smaller ones that decide the same; auto does so for large programs.",
+    help="Compare at full extents, or at smaller ones that lead to the same verdict; auto uses smaller ones for large "
+    "programs.",
 )
 @takes_all
 @takes_format

@@ -436,11 +436,11 @@ def main(context: click.Context) -> None:
 
     TARGET is the program that a command reads. In FILE.py:NAME, NAME is a Computation, Module or ModuleGroup, or a
     function without arguments that returns one. The function may also return a program that JAX has lowered, such as
-    step.lower(x), or compiled. Of a lowered program, most commands read what XLA's partitioner makes of it, before
-    other passes combine its collectives. FILE.hlo, FILE.mlir and FILE.txt contain text that XLA or JAX prints, and
-    FILE.pb contains an HLO proto, which is read with jaxlib. A hyphen (-) means stdin. A folder holds either a dump
-    (written by --xla_dump_to, JAX_DUMP_IR_TO or `xbuild guard --report`) or one program for each device (device0.hlo,
-    device1.hlo and so on).
+    step.lower(x), or compiled. For a lowered program, most commands read the output of XLA's partitioner, before other
+    passes combine its collectives. FILE.hlo, FILE.mlir and FILE.txt contain text that XLA or JAX prints, and FILE.pb
+    contains an HLO proto, which is read with jaxlib. A hyphen (-) means stdin. A folder holds either a dump (written by
+    --xla_dump_to, JAX_DUMP_IR_TO or `xbuild guard --report`) or one program for each device (device0.hlo, device1.hlo
+    and so on).
 
     If a file or dump has several modules, FILE.hlo#2, FILE.hlo#NAME or FOLDER#NAME selects one. Without a selection,
     check, lint and show process all modules.

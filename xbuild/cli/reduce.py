@@ -101,8 +101,8 @@ def reduce(
       xbuild reduce after.hlo --while "different before.hlo" -o small.hlo
       xbuild reduce step.hlo --while "command 'grep -q all-gather {}'"
 
-    The file has the smallest program so far at any time. The exit status is 0 if nothing more can be removed, 1 if the
-    condition does not hold for TARGET, 3 if the time limit is reached, and 130 after Ctrl-C.
+    At any time, the file contains the smallest program found so far. The exit status is 0 if nothing more can be
+    removed, 1 if the condition does not hold for TARGET, 3 if the time limit is reached, and 130 after Ctrl-C.
     """
     if output:
         check_folder_exists(output)

@@ -186,7 +186,8 @@ _SECONDS = "Limit the run to this many seconds; with --page or --trace, half is 
     "--bisect",
     type=click.Path(dir_okay=False, writable=True),
     metavar="FILE.npz",
-    help="Find the first instruction that differs; write its operands, and it as FILE.hlo (requires --engine both).",
+    help="Find the first instruction that differs, and write its operands to FILE.npz and a program with only this "
+    "instruction to FILE.hlo (requires --engine both).",
 )
 @click.option("--page", type=click.Path(dir_okay=False), help="Write a page, FILE.html, that replays the run.")
 @takes_source_root

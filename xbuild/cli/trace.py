@@ -314,7 +314,7 @@ def _omitted_text(node: dict[str, Any]) -> str:
 @click.option(
     "--eps",
     type=Amount(),
-    help="Treat elements as equal if they differ by at most this amount (in a comparison).  [default: 0]",
+    help="In a comparison, treat elements as equal if they differ by at most this amount.  [default: 0]",
 )
 @click.option("--page", type=click.Path(dir_okay=False), help="Write a page, FILE.html, that replays the run.")
 @takes_source_root
@@ -341,9 +341,9 @@ def trace(
     With only DIR, print a summary of the trace. The summary states where the first NaN and the first infinity appear,
     and how they arise.
 
-    With DIR and OTHER, the traces of two runs, print the first value that differs between the runs. With --devices A B,
-    print the first value that differs between device A of DIR and device B of OTHER. To compare only one instruction,
-    add --of.
+    If DIR and OTHER are the traces of two runs, print the first value that differs between the runs. With --devices
+    A B, print the first value that differs between device A of DIR and device B of OTHER. To compare only one
+    instruction, add --of.
 
     With --differ, compare all devices of one run, and report the device that differs from most others. To list inputs
     that should differ, use --apart. The exit status of a comparison is 1 if a value differs.
