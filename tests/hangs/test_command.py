@@ -120,7 +120,7 @@ def test_a_dump_that_is_refused_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "_dump_0").write_bytes(b"\x80\x02cos\nsystem\n.")
     result = _run(tmp_path)
     assert result.exit_code == 2
-    assert "_dump_0: the pickle names a class; a dump has only plain data" in result.output
+    assert "_dump_0: the pickle names a class; a dump contains only plain data" in result.output
 
 
 def test_redact_covers_hosts_and_instructions(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def hang(
             "name the dumps, or the folder that holds them; `xbuild hang --how torch` says how to take dumps"
         )
     if redact and program is not None:
-        raise click.UsageError("--redact and --program cannot be used together: the program has names and paths")
+        raise click.UsageError("--redact and --program cannot be used together: the program contains names and paths")
     if page is not None:
         if Path(page).suffix not in (".html", ".htm"):
             raise click.UsageError(f"--page {page}: expected a file name that ends in .html")

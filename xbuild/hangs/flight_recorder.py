@@ -31,7 +31,7 @@ def read_flight_recorder(job: StuckJob, data: Mapping[str, Any], rank: int, sour
         raise DumpError(f"{source}: version {version} of the Flight Recorder; xbuild reads versions 2.4 to 2.10")
     entries = data.get("entries") or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise DumpError(f"{source}: the entries of the dump are no list of dicts")
+        raise DumpError(f"{source}: the entries of the dump are not a list of dicts")
     if len(entries) > MOST_ENTRIES:
         raise DumpError(f"{source}: the dump has {len(entries):,} entries; the limit is {MOST_ENTRIES:,}")
     record = RankRecord(rank, source)
@@ -103,7 +103,8 @@ def _member_ranks(text: Any) -> tuple[int, ...]:
         return ()
     if len(found) > MOST_RANKS or any(not 0 <= rank < MOST_RANKS for rank in found):
         raise DumpError(
-            f"the dump lists a group of {len(found):,} ranks up to rank {max(found):,}; the limit is {MOST_RANKS:,}"
+            f"the dump lists a group of {len(found):,} ranks, the highest of which is rank {max(found):,}; "
+            f"the limit is {MOST_RANKS:,}"
         )
     return tuple(found)
 

@@ -37,7 +37,7 @@ class Communicator:
 
 def _record(job: StuckJob, rank: int, source: str) -> RankRecord:
     if not 0 <= rank < MOST_RANKS:
-        raise DumpError(f"the rank {rank} is not between 0 and {MOST_RANKS:,}")
+        raise DumpError(f"rank {rank} is not between 0 and {MOST_RANKS:,}")
     return job.ranks.setdefault(rank, RankRecord(rank, source, is_partial=True, is_ordered=False))
 
 

@@ -81,7 +81,7 @@ def _check_opcodes(data: bytes) -> None:
             argument = data[position + 1 : position + 1 + width]
             position += 1 + width + int.from_bytes(argument, "little")
             if len(argument) < width or position > end:
-                raise DumpError("the pickle is cut off inside a text")
+                raise DumpError("the pickle is cut off inside a string")
         elif code == b"r":
             index = data[position + 1 : position + 5]
             if len(index) < 4 or struct.unpack("<I", index)[0] > end:
@@ -90,10 +90,10 @@ def _check_opcodes(data: bytes) -> None:
         elif code == b".":
             return
         elif code in _NAMES:
-            raise DumpError(f"the pickle {_NAMES[code]}; a dump has only plain data")
+            raise DumpError(f"the pickle {_NAMES[code]}; a dump contains only plain data")
         else:
             what = f"has the opcode {code!r} at byte {position:,}" if code else "is cut off"
-            raise DumpError(f"the pickle {what}; a dump has only plain data")
+            raise DumpError(f"the pickle {what}; a dump contains only plain data")
     raise DumpError("the pickle is cut off")
 
 

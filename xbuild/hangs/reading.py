@@ -40,9 +40,9 @@ def read_job(paths: Sequence[str | os.PathLike[str]]) -> StuckJob:
     add_inspected(job)
     job.ranks = {rank: job.ranks[rank] for rank in sorted(job.ranks)}
     if not job.formats:
-        raise DumpError(
-            f"none of {len(files):,} files is a dump, such as {str(files[0])!r}; docs/hangs.md lists the formats"
-        )
+        first = repr(str(files[0]))
+        none = f"{first} is not" if len(files) == 1 else f"none of the {len(files):,} files, such as {first}, is"
+        raise DumpError(f"{none} a dump; docs/hangs.md lists the formats")
     if unread:
         job.add_limit(f"{len(unread):,} files are of no known format and were not read, such as {unread[0]}")
     return job
@@ -95,7 +95,7 @@ def _read_json(data: bytes) -> Any:
             lines = [line for line in text.splitlines() if line.strip()]
             found = [json.loads(line) for line in lines]
     except RecursionError:
-        raise DumpError("the JSON is nested too deep") from None
+        raise DumpError("the JSON is nested too deeply") from None
     except ValueError as error:
         raise DumpError(f"the JSON is damaged: {error}") from None
     check_plain(found, MOST_ITEMS)
