@@ -57,8 +57,8 @@ def window(x, start):
 ask("A dynamic_slice of size 4 reads the numbers 0 to 9, starting at 8. What is the result?", ..., window, ten, 8)
 
 # %% [markdown] rule
-# The result is 6, 7, 8, 9. A window of size 4 can start at 6 at the latest, so the entire window moves there. The first
-# element of the result is *not* element 8.
+# The result is 6, 7, 8, 9. A window of size 4 can start no later than index 6, so the entire window moves there. The
+# first element of the result is *not* element 8.
 
 
 # %%
@@ -72,8 +72,8 @@ ask("dynamic_update_slice writes -1 four times, starting at 8. At which index is
 
 # %% [markdown] rule
 # The first -1 is at index 6: the window moves, just as in dynamic_slice. Elements 6 and 7 are overwritten although the
-# start index was 8. A loop that writes blocks past the end of a buffer therefore corrupts its last good block without
-# an error; `xbuild run --strict` reports such a write.
+# start index was 8. A loop that writes blocks past the end of a buffer therefore corrupts the last good block of that
+# buffer without an error; `xbuild run --strict` reports such a write.
 #
 # **Rule.** Gather, dynamic_slice and dynamic_update_slice move the window. Scatter drops the update. No index wraps
 # around.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 15. CollectivePermute: a replica that receives nothing gets zeros
 #
-# `collective_permute` takes pairs (source, target), and each target receives the value of its source. Rings, shifts and
+# `collective_permute` takes (source, target) pairs, and each target receives the value of its source. Rings, shifts and
 # halo exchanges are built from this op.
 
 # %%

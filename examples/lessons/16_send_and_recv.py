@@ -2,8 +2,8 @@
 # # 16. Send and recv: tokens define the order
 #
 # The text of a program does not define an order: of two instructions that do not depend on each other, either may run
-# first. If the order matters, a *token* defines it. A token is a value without content that the earlier instruction
-# returns and the later instruction takes.
+# first. If the order matters, a *token* defines it. A token is an empty value that the earlier instruction returns and
+# the later instruction takes.
 #
 # A `send` completes only after the other device has posted its `recv`, unless the machine has a buffer for the message.
 # `send_buffers` is the number of buffers for each channel; 0 is the strictest case.

@@ -68,8 +68,8 @@ ask("What is the sum if the partitioned program runs on four devices?",
 
 # %% [markdown] rule
 # The sum is 8 * (1 + 2 + 3) = 48, because the maximum with 0 removes the last row. Both programs compute the same
-# number. Partitioning decides what is sent and when. It may also change the order of a sum, and so the rounding of the
-# result.
+# number. Partitioning decides what is sent and when. It may also change the order of a sum, and therefore the rounding
+# of the result.
 
 # %%
 by_rows = xb.shard.partition(annotate(x=xb.P(("data", "model"))))

@@ -79,9 +79,9 @@ ask("w1 and w2 have 2,048 bytes each, and a device stores 512 bytes of each. In 
     ..., lambda: kept.link_bytes, claim=COUNTED)  # fmt: skip
 
 # %% [markdown] rule
-# Each device sends 2 * 3 * 512 = 3,072 bytes: more than in sharding 3, and less than in sharding 2. These bytes do not
-# grow with the number of examples, whereas the bytes of shardings 2 and 3 do: with 128 examples, each device sends
-# 4,096 bytes in sharding 3. Between steps, each device stores only a quarter of the weights.
+# Each device sends 2 * 3 * 512 = 3,072 bytes: more than in sharding 3, and less than in sharding 2. This number does
+# not grow with the number of examples, whereas the corresponding numbers for shardings 2 and 3 do: with 128 examples,
+# each device sends 4,096 bytes in sharding 3. Between steps, each device stores only a quarter of the weights.
 #
 # **Rule.** Shard the examples first. Shard the weights when they do not fit on a device: shardings 2 and 3 send
 # activations, and sharding 4 sends weights. Compare the bytes that each sharding sends.

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # 6. Argmax by one reduce
 #
-# Return the index of the largest element as s32. If several elements have this value, return the index of the first
-# one.
+# Return the index of the largest element as s32. If several elements share the largest value, return the index of the
+# first one.
 #
 # With several operands, `reduce` takes a function of twice as many scalars: `lambda a, i, b, j: (..., ...)`. The op
-# `reduce` may combine elements in any order, so the function must return the same result when its two elements are
-# swapped, even if their numbers are equal.
+# `reduce` may combine elements in any order, so the function must return the same result when the two elements that it
+# combines are swapped, even if their values are equal.
 
 # %%
 import numpy as np

@@ -2,7 +2,7 @@
 # # 14. All-reduce from two collectives
 #
 # Each of four replicas holds s32[8] and needs the sum of all four arrays. Do not use all_reduce, and send at most 48
-# bytes over a link. The argument `shard_count` is the number of parts.
+# bytes over any link. The argument `shard_count` is the number of parts.
 
 # %%
 import xbuild as xb

@@ -3,7 +3,7 @@
 #
 # A line of 12 numbers is sharded over four replicas, with 3 numbers on each. For each of its numbers, a replica needs
 # the sum of the number and its two neighbours. The neighbours beyond the ends of the line are zeros. Send at most 8
-# bytes over a link.
+# bytes over any link.
 
 # %%
 import numpy as np

@@ -2,7 +2,7 @@
 # # 17. From rows to columns with 12 bytes
 #
 # Each of four replicas holds one row of a 4 by 4 matrix, s32[1,4], and needs one column instead, s32[4,1]. Send at most
-# 12 bytes over a link. An all-gather of the entire matrix would send more.
+# 12 bytes over any link. An all-gather of the entire matrix would send more.
 
 # %%
 import numpy as np

@@ -169,8 +169,8 @@ def _layout_by_sharding(sharding: Sharding, shape: Shape, local: Shape, devices:
     if sharding.halo_sizes:
         refuse(
             "invalid_attribute",
-            f"{name}: a sharding with halos puts some elements on several devices, but the parts of the "
-            "devices must not overlap",
+            f"{name}: a sharding with halos puts some elements on several devices, but the parts that "
+            "the devices hold must not overlap",
         )
     padded = sharding.padded(shape.rank)
     parts = []

@@ -102,10 +102,10 @@ def prove(
     module, and compares its first text with its last.
 
     The layout of each array on the devices is taken from the shardings of the compiled function, or from the texts.
-    `in_specs` and `out_specs` state different layouts: one P for all arrays or one for each array, with the axes of
-    `mesh` (by default, the mesh of the program), a Sharding, or the slices for each device. If nothing states how
-    results are sharded, runs show which part each device holds. A program with per-device parts (`jax.shard_map`) is
-    partitioned by `xb.shard.partition`.
+    `in_specs` and `out_specs` state different layouts. Each is one P for all arrays, or a list with one entry for each
+    array: a P, a Sharding, or the slices for each device. A P contains axes of `mesh`, which defaults to the mesh of
+    the program. If nothing states how results are sharded, runs show which part each device holds. A program with
+    per-device parts (`jax.shard_map`) is partitioned by `xb.shard.partition`.
 
     `domain`, `seed` and `limits` are passed to `xb.equivalent`, which decides. The proof is true if the programs are
     equal. docs/proving.md explains what a proof rests on.
@@ -208,7 +208,8 @@ def _layouts(specs: Any, before: Any, after: Any, name: str, mesh: Mesh | None) 
     if len(several) != len(shapes):
         what = "parameters" if name == "in_specs" else "results"
         message = f"prove: {name} has {len(several)} entries, but the {what} have {len(shapes)} arrays"
-        refuse("invalid_attribute", message, "pass one spec for all arrays, or one for each; None if a text states it")
+        hint = "pass one spec for all arrays, or one for each; pass None if a text states the spec"
+        refuse("invalid_attribute", message, hint)
     found: list[Any] = []
     for number, (spec, shape) in enumerate(zip(several, shapes, strict=True)):
         if _is_spec(spec):

@@ -69,7 +69,7 @@ def all_gather_done(start: AnyShape) -> AnyShape:
     if len([*leaves(given)]) != len([*leaves(result)]) or isinstance(given, TupleShape) != isinstance(
         result, TupleShape
     ):
-        refuse("signature_mismatch", f"expected the (operand, result) of an all_gather_start, got start {start}")
+        refuse("signature_mismatch", f"expected the (operand, result) tuple of an all_gather_start, got start {start}")
     return result
 
 

@@ -201,7 +201,7 @@ def _group_count(groups: Shape, lhs: Shape, prefix: Dims) -> int:
         ranks = "1" if not prefix else f"1 or {len(prefix) + 1}"
         refuse(
             "rank_mismatch",
-            f"group_sizes must have rank {ranks}, and its last dimension must be the groups; got {groups}",
+            f"group_sizes must have rank {ranks}, and its last dimension must index the groups; got {groups}",
         )
     if groups.rank > 1 and groups.dims[:-1] != wanted:
         refuse(

@@ -95,8 +95,8 @@ def stochastic_convert(operand: AnyShape, random: AnyShape, *, new_element_type:
     if shape.dtype.bits != chance.dtype.bits:
         refuse(
             "element_type_mismatch",
-            f"operand is {shape} and random is {chance}: rounding an {shape.dtype} number takes {shape.dtype.bits} "
-            f"random bits, but an element of random has {chance.dtype.bits}",
+            f"operand is {shape} and random is {chance}: rounding a number of type {shape.dtype} takes "
+            f"{shape.dtype.bits} random bits, but an element of random has {chance.dtype.bits}",
         )
     if new_element_type.kind in ("pred", "complex"):
         refuse(

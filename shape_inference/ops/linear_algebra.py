@@ -63,8 +63,8 @@ def fft(operand: AnyShape, *, fft_type: str, fft_length: Dims) -> Shape:
     if not 1 <= len(fft_length) <= MOST_DIMENSIONS:
         refuse(
             "invalid_attribute",
-            f"fft_length must have 1 to {MOST_DIMENSIONS} entries, one for each of the last dimensions, "
-            f"got {len(fft_length)} in {list(fft_length)}",
+            f"fft_length must have 1 to {MOST_DIMENSIONS} entries, one for each of the trailing dimensions to "
+            f"transform, got {len(fft_length)} in {list(fft_length)}",
         )
     dims.sizes("fft_length", fft_length)
     if shape.rank < len(fft_length):

@@ -65,7 +65,7 @@ def _arrays(operands: Sequence[AnyShape], updates: Sequence[AnyShape]) -> tuple[
     if not operands or len(operands) != len(updates):
         refuse(
             "arity_mismatch",
-            f"expected at least 1 operand, scatter_indices and one update for each operand, got "
+            "expected at least 1 operand, followed by scatter_indices and one update for each operand, got "
             f"{len(operands) + 1 + len(updates)} arrays: {len(operands)} operands, scatter_indices and {len(updates)} "
             "updates",
         )

@@ -164,7 +164,7 @@ def test_collectives_are_bars_and_sends_are_arrows(opened: Open) -> None:
 def test_the_rule_the_attributes_and_the_source(opened: Open) -> None:
     page = opened("moved", "at=windows")
     text = page.inner_text("#side")
-    assert "reduce-window — Reduce the elements of a sliding window at each position" in text
+    assert "reduce-window — Reduce with to_apply, starting from init_values, the elements that a sliding window" in text
     assert "shapes takes N arrays with the same extents" in text
     assert "size=2x2" in text
     assert re.search(r"pages\.py:\d+ in program", text)

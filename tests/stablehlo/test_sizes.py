@@ -67,7 +67,7 @@ def test_sizes_make_all_types_static(sizes: dict[str, int]) -> None:
 REFUSED = [
     ({}, r"dimension 0 of %arg0, tensor<\?x3xf32>, is unknown[\s\S]*'b' or 'arg0.0', for example shapes=\{'b': 4\}"),
     ({"arg0.0": 2}, r"dimension 0 of %arg1.*is unknown"),
-    ({"b": 2, "c": 1}, "shapes= names 'c', which is not an unknown dimension"),
+    ({"b": 2, "c": 1}, "shapes= contains 'c', which is not an unknown dimension"),
     ({"b": 0}, "the sizes violate an assertion of the program: Expected b >= 1"),
 ]
 

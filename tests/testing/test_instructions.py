@@ -78,7 +78,7 @@ def test_a_report_lists_what_is_counted() -> None:
 def test_what_is_no_op_or_no_number_is_refused() -> None:
     with pytest.raises(TypeError, match="'matmul' is not an op; write the name of an HLO op in snake_case"):
         xb.testing.assert_ops(OPS, matmul=1)
-    with pytest.raises(TypeError, match="fusion takes a number; only custom_call takes numbers by target"):
+    with pytest.raises(TypeError, match="fusion takes a number; only custom_call takes a separate number for each"):
         xb.testing.assert_ops(OPS, fusion={"kLoop": 1})
 
 

@@ -137,14 +137,14 @@ def test_a_contract_is_not_written_through_a_link(tmp_path: Path, monkeypatch: p
 def test_a_folder_that_cannot_be_made_or_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("x")
     updating(monkeypatch, True)
-    with pytest.raises(ContractError, match=r"contract total is not written: .*File exists"):
+    with pytest.raises(ContractError, match=r"contract total was not written: .*File exists"):
         attempt(tmp_path / "file")
 
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied", str(tmp_path))
 
     monkeypatch.setattr("tempfile.mkstemp", refuse)
-    with pytest.raises(ContractError, match=r"contract total is not written: .*Permission denied"):
+    with pytest.raises(ContractError, match=r"contract total was not written: .*Permission denied"):
         attempt(tmp_path)
     assert os.listdir(tmp_path) == ["file"]
 
@@ -178,7 +178,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     kept = HEAD + b"total: 9 devices\n"
     (tmp_path / "total.txt").write_bytes(kept)
     said, errors = writer(1, tmp_path, 20, 1).communicate(timeout=60)
-    assert (said.startswith("contract total is not written: "), "File too large" in said) == (True, True), errors
+    assert (said.startswith("contract total was not written: "), "File too large" in said) == (True, True), errors
     assert errors == ""
     assert (tmp_path / "total.txt").read_bytes() == kept
     assert os.listdir(tmp_path) == ["total.txt"]

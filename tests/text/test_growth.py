@@ -298,7 +298,7 @@ def test_regions_that_are_written_at_each_use_are_bounded() -> None:
 def test_tuples_without_a_written_shape_are_bounded_together() -> None:
     doubled = [f"t{n} = tuple(t{n - 1}, t{n - 1})" for n in range(1, 16)]
     lines = ["t0 = tuple(x, x)", *doubled, *(f"c{n} = copy(t15)" for n in range(300)), "r = negate(x)"]
-    with pytest.raises(xb.HloParseError, match="tuples of the text") as refusal:
+    with pytest.raises(xb.HloParseError, match="tuples in the text") as refusal:
         xb.parse_hlo(hostile.module(hostile.entry(*lines)))
     assert refusal.value.kind == "tuple_too_large"
 

@@ -134,7 +134,7 @@ REFUSED = {
                           "the kinds need at least"),
     "an extent below 0": (_kinds(lambda kinds: [{**kinds[0], "d": [-1]}, *kinds[1:]]), "d[0] is -1"),
     "a type that is none": (_kinds(lambda kinds: [{**kinds[0], "t": "f33"}, *kinds[1:]]), "'f33'; expected an element"),
-    "a tuple of many": (_kinds(lambda kinds: [*kinds[1:], {"of": 10**9}]), "bytes, but column letters has"),
+    "a tuple of many": (_kinds(lambda kinds: [*kinds[1:], {"of": 10**9}]), "bytes, but column `letters` has"),
     "a place of bytes": (column_with(CHUNK, "at", _set(1, 1)), "at[1] is 1; expected"),
     "a time before": (column_with(TIME, "time", _set(0, 3)), "does not increase from one event to the next"),
     "a time of no end": (column_with(TIME, "time", lambda a: a + 2**40), "time[0] is"),

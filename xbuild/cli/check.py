@@ -196,7 +196,7 @@ def _checked(
     except XbuildError:
         return program, verdict
     name, devices = in_line(program.name), annotated_devices(program)
-    say(f"notice: {name} is for {devices} devices and not partitioned yet, so xbuild has partitioned it", err=True)
+    say(f"notice: {name} is for {devices} devices but is not partitioned yet, so xbuild has partitioned it", err=True)
     return partitioned, xbuild.check(partitioned, send_buffers=send_buffers)
 
 
@@ -215,7 +215,7 @@ def _say_notices(verdict: xbuild.Verdict) -> None:
     if any("not partitioned yet" in note for note in verdict.notes):
         say("notice: --partition partitions the program first", err=True)
     if verdict.kind == "depends":
-        say("notice: data decide whether this program runs to completion; run it to find out", err=True)
+        say("notice: the data decide whether this program runs to completion; run it to find out", err=True)
 
 
 def _check_repair_path(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> None:

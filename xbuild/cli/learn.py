@@ -208,7 +208,7 @@ def _show_puzzle(number: int, reveal: bool) -> None:
     if allowed := shelf.puzzle_of(path).allowed:
         say(f"\nallowed ops: {', '.join(allowed.split())}; parameters, constants and tuples do not count")
     say(
-        f"\nto solve the puzzle: xbuild puzzle --copy . creates puzzles/{path.name}; fill in the file, then run ",
+        f"\nto solve the puzzle: create puzzles/{path.name} with `xbuild puzzle --copy .`, fill in the file, then run ",
         nl=False,
     )
     say(f"xbuild puzzle {number} --check puzzles/{path.name}")

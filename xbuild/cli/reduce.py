@@ -163,7 +163,7 @@ def _read(condition: str) -> tuple[str, Module | None]:
     if words[0] != "different":
         return condition, None
     if len(words) < 2:
-        raise click.UsageError("--while different: name the program with which TARGET is compared: different OTHER")
+        raise click.UsageError("--while different: name the program to compare TARGET with, as in different OTHER")
     other = module_of(load(words[1]))
     if isinstance(other, ModuleGroup):
         raise click.UsageError(f"--while different: {words[1]} has one program for each device")

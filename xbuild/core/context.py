@@ -22,7 +22,7 @@ context = _current.get
 
 @contextmanager
 def scope(name: str) -> Iterator[None]:
-    """Prefix the names of the ops recorded in the block with this name; scopes nest with `/`.
+    """Add this name, as a prefix, to the names of the ops recorded in the block; scopes nest with `/`.
 
     In HLO metadata, the name is the `op_name`.
 

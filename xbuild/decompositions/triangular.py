@@ -160,8 +160,8 @@ def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
 def product_of_elementary_householder_reflectors(a: Value, taus: Value, *, name: str | None = None) -> Value:
     """Return the first n columns of the product of the reflections that `a` and `taus` encode, as in LAPACK's orgqr.
 
-    Shapes: takes floats or complex numbers, with shapes a [..., m, n] for m >= n and taus [..., k] for k <= n. Returns
-    an array of shape [..., m, n].
+    Shapes: takes floats or complex numbers, with shapes `a` [..., m, n] for m >= n and `taus` [..., k] for k <= n.
+    Returns an array of shape [..., m, n].
     Accuracy: that of xb.qr.
     Raises: the same errors as xb.qr; also element_type_mismatch, or dimension_mismatch if the extents are inconsistent.
 

@@ -58,8 +58,8 @@ def while_(
     """Apply `body` to the state while condition(state) is true.
 
     The arguments are in HLO's order; XlaBuilder's While takes init last. `init` may be a tuple or list of values,
-    numbers (of their own type: s32, f32 or NumPy's) and tuples, which becomes one tuple value. The functions get the
-    state as one value, which can be unpacked: `i, total = state`. They may return a tuple.
+    numbers (of their own type: s32, f32 or NumPy's) and tuples; the tuple or list becomes one tuple value. The
+    functions get the state as one value, which can be unpacked: `i, total = state`. They may return a tuple.
     Raises: arity_mismatch or signature_mismatch.
 
     >>> import xbuild as xb
@@ -214,8 +214,9 @@ def scan(
 ) -> Value:
     """Apply `to_apply` to each slice of the inputs along `dimension` and to the carries, which start at `init_values`.
 
-    `inputs` and `init_values` are a value, number or array, or a list of them. `to_apply` gets the slices, then the
-    carries, and returns the outputs, then the next carries. The result contains all outputs, then the final carries.
+    Each of `inputs` and `init_values` is a value, a number or an array, or a list of these. `to_apply` gets the slices,
+    then the carries, and returns the outputs, then the next carries. The result contains all outputs, then the final
+    carries.
     Raises: the same errors as xb.ops.scan.
 
     >>> import xbuild as xb

@@ -215,7 +215,7 @@ def pad(
 ) -> Value:
     """Insert `padding_value`, a value or a number, around and between the elements of the operand.
 
-    `padding` has (low, high) or (low, high, interior) for each dimension; negative values of low and high crop.
+    `padding` holds (low, high) or (low, high, interior) for each dimension; a negative low or high crops that end.
     Raises: the same errors as xb.ops.pad.
 
     >>> import xbuild as xb

@@ -269,7 +269,7 @@ def custom_call(
     name: str | None = None,
     **attributes: Any,
 ) -> Value:
-    """Apply the function registered for the target to the operands (one, or a list), and return its result.
+    """Apply to the operands (one, or a list) the function registered for the target, and return its result.
 
     `shape` is the shape of the result, or a list of shapes for a tuple. `attributes` are additional attributes to pass
     to xb.ops.custom_call.

@@ -37,7 +37,7 @@ def reduce_window(
     *,
     name: str | None = None,
 ) -> Value:
-    """Reduce the elements of a sliding window at each position with `to_apply`, starting from `init_values`.
+    """Reduce with `to_apply`, starting from `init_values`, the elements that a sliding window covers at each position.
 
     Takes one operand or a list; init values that are numbers take their operand's element type. `padding` is "VALID"
     (no padding), "SAME" (ceil(extent / stride) positions), or (low, high) for each dimension; strides are 1 by default.

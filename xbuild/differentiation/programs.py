@@ -351,8 +351,9 @@ def vjp(program: Any, *, checkpoint: bool | Container[str] = False, max_trips: i
     pass recomputes instead of keeping. `max_trips` is the number of trips whose values are kept for loops with an
     unknown trip count; a run with more trips returns NaN. Raises ShapeError (not_differentiable) if a cotangent reaches
     an op without a derivative or a loop with an unknown trip count. Raises invalid_attribute if `checkpoint` contains a
-    name that is not a loop, call or conditional, or if `max_trips` is not a number. Raises TypeError if `program` is
-    none of the above, and ScheduleError if the program or its derivative cannot run to completion in any order.
+    name that is not the name of a loop, call or conditional, or if `max_trips` is not a number. Raises TypeError if
+    `program` is none of the above, and ScheduleError if the program or its derivative cannot run to completion in any
+    order.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate
@@ -409,8 +410,8 @@ def grad(
 def value_and_grad(
     program: Any, argnums: Argnums = 0, *, checkpoint: bool | Container[str] = False, max_trips: int | None = None
 ) -> Any:
-    """Return the program that computes the pair of its real scalar result and the gradient. Otherwise, this function is
-    like xb.grad.
+    """Return the program that computes the pair of the given program's real scalar result and its gradient. Otherwise,
+    this function is like xb.grad.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate
@@ -598,7 +599,7 @@ def jvp(program: Any) -> Any:
     each of their float and complex leaves, in order. Its result is the tuple of the tangents of all float and complex
     leaves of the result. Modules, groups and functions are treated as in xb.vjp. Loops with an unknown trip count can
     be differentiated in forward mode. Raises ShapeError (not_differentiable) if a tangent reaches an op without a
-    derivative, and TypeError and ScheduleError like xb.vjp.
+    derivative, and raises TypeError and ScheduleError in the same cases as xb.vjp.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate

@@ -252,8 +252,8 @@ def first_and_last(target: str) -> tuple[Program, Program]:
     module = module_in_dump(target)
     if len(module.stages) < 2:
         raise TargetError(
-            f"{module.key} has only the text {module.stages[0].path.name}; expected one before and one after its "
-            "optimizations, as XLA writes with --xla_dump_to"
+            f"{module.key} has only the text {module.stages[0].path.name}; expected one text from before "
+            "its optimizations and one from after them, as XLA writes with --xla_dump_to"
         )
     first, last = (load(str(module.stages[place].path), is_global=True) for place in (0, -1))
     return first, last

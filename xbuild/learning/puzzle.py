@@ -206,7 +206,7 @@ def _draw_integers(shape: Shape, generator: np.random.Generator) -> Any:
 def _check_result(rows: Rows, result: Any, expected: Any) -> None:
     if not _are_same_results(result, expected):
         inputs = ", ".join(answer_text(argument) for argument in (rows[0] if len(rows) == 1 else rows))
-        raise Unsolved(f"for {inputs}\n  yours  {answer_text(result)}\n  spec   {answer_text(expected)}")
+        raise Unsolved(f"for {inputs}:\n  yours  {answer_text(result)}\n  spec   {answer_text(expected)}")
 
 
 def _are_same_results(result: Any, expected: Any) -> bool:

@@ -27,7 +27,7 @@ def all_reduce(
     The values are combined in ascending device order.
     Shapes: takes arrays of any shape. With several operands, the op returns a tuple. `to_apply` maps scalars: (E, E) ->
     E, where E is the element type or a wider type. Groups: an empty list means one group of all devices. Groups may
-    differ in size, but must contain every id exactly once.
+    differ in size, but together must contain every id exactly once.
     Raises: not_array, arity_mismatch, signature_mismatch or invalid_group.
 
     >>> import xbuild as xb

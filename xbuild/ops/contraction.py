@@ -69,8 +69,8 @@ def ragged_dot(
     m, n] is 0 outside all groups. If the ragged dimension is contracted, each group is summed separately; the result is
     [group, batch, m, n]. If it is a batch dimension, the result equals that of dot: the groups only divide the work.
     Shapes: there is one ragged dimension. There is one group dimension if the ragged dimension is free, and none
-    otherwise. `group_sizes` holds integers of shape [groups]. It may also have the batch, free or contracted dimensions
-    that precede the ragged one as leading dimensions; each index of those dimensions then has its own groups.
+    otherwise. `group_sizes` holds integers of shape [groups]. It may also have, as leading dimensions, the batch, free
+    or contracted dimensions that precede the ragged one; each index of those dimensions then has its own groups.
     Types: the rules of dot apply.
     Raises: the same errors as dot; also attribute_length_mismatch, rank_mismatch or element_type_unsupported.
 

@@ -15,8 +15,8 @@ __all__ = ["bitcast", "bitcast_convert", "convert", "reduce_precision", "stochas
 def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
     """Convert each element to a different element type, by value.
 
-    Conversion to a float rounds to the nearest number, with ties to even. Conversion to an integer rounds a float
-    towards zero and clamps it to the range of the type (NaN becomes 0), and keeps the low bits of an integer.
+    Conversion to a float rounds to the nearest number, with ties to even. Conversion to an integer type rounds a float
+    towards zero and clamps it to the range of the type (NaN becomes 0); of an integer, it keeps the low bits.
     Conversion to pred returns whether the element is not 0. Conversion from complex to real keeps the real part. NaNs
     have the bits that XLA:CPU gives them. Conversions to and from f16 return quiet NaNs. The NaN of f8e5m2 is 0x7f
     (from f32 and f64, 0x7e or 0xfe). The NaN of a fnuz type converts to a NaN without a sign. In types without NaN, a
@@ -41,8 +41,8 @@ def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value
 
     Shapes: types of the same width keep the extents. A narrower type adds a minor dimension for the parts of each
     element. For a wider type, the minor dimension must have exactly as many elements as one result element needs, and
-    is removed. Complex types can be reinterpreted only as complex types. A pred is a byte of 8 bits, 0 or 1. When read
-    from bits, it is false if the byte is 0 and true (1) otherwise.
+    is removed. Complex types can be reinterpreted only as complex types. A pred is one 8-bit byte whose value is 0 or
+    1. When read from bits, it is false if the byte is 0 and true (1) otherwise.
     Raises: not_array, element_type_unsupported, rank_too_small or dimension_mismatch.
 
     >>> import xbuild as xb

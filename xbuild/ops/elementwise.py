@@ -252,7 +252,7 @@ power = _binary("power", "StableHLO, power",
     "xb.s32[3], xb.s32[3]: [3, 2, -1], [4, -1, -3] -> array([81,  0, -1], dtype=int32)",
     work="transcendental")  # fmt: skip
 remainder = _binary("remainder", _ARITHMETIC,
-    "Return the remainder of division rounded towards zero; it has the sign of lhs. "
+    "Return the remainder of a division whose quotient is rounded towards zero; it has the sign of lhs. "
     "Division by zero returns lhs for integers and NaN for floats.",
     "xb.s32[3], xb.s32[3]: [7, -7, 7], [2, 2, 0] -> array([ 1, -1,  7], dtype=int32)")  # fmt: skip
 shift_left = _binary("shift_left", "StableHLO, shift_left",
@@ -328,7 +328,7 @@ def compare(
 
 @op(Properties("same_place", denormals="flushed", mixes_precisions=True))
 def clamp(min: Value, operand: Value, max: Value) -> Value:
-    """Clamp the operand to two bounds: min(max(min, operand), max). If the bounds cross, `max` takes precedence.
+    """Clamp the operand between two bounds: min(max(min, operand), max). If the bounds cross, `max` takes precedence.
 
     Shapes: the bounds are scalars or have the operand's shape. All operands have the same element type; every type is
     allowed. NaN in any operand gives NaN.

@@ -84,7 +84,7 @@ def replica_id(builder: Builder) -> Value:
 def partition_id(builder: Builder) -> Value:
     """Return the number of this partition, a u32[] in 0..num_partitions-1.
 
-    Devices are numbered by device = replica * num_partitions + partition.
+    The devices are numbered so that device = replica * num_partitions + partition.
 
     >>> import xbuild as xb
     >>> builder = xb.Builder("who")

@@ -47,8 +47,8 @@ def triangular_solve(
     op is the identity, a transpose or an adjoint.
     Only the selected triangle of `a` is read, without its diagonal if `unit_diagonal` is true. A zero on the diagonal
     gives infinities and NaNs. The result is computed in f64 or c128 and rounded once.
-    Shapes: takes floats or complex numbers, with shapes a [..., n, n] and b [..., n, k] (or [..., k, n] if a is on the
-    right side). The result has the shape of b.
+    Shapes: takes floats or complex numbers, with shapes `a` [..., n, n] and `b` [..., n, k] (or [..., k, n] if `a` is
+    on the right side). The result has the shape of `b`.
     Raises: not_array, rank_too_small, dimension_mismatch, element_type_unsupported, element_type_mismatch or
     rank_mismatch.
 

@@ -18,7 +18,7 @@ def rng(a: Value, b: Value, *, shape: Shape, distribution: Literal["rng_uniform"
     """Return random numbers: uniform in [a, b), or normal with mean a and standard deviation b.
 
     Each device has its own generator, seeded by `seed=` of evaluate and execute: runs are repeatable, but their numbers
-    differ from XLA's. A uniform distribution returns a if a = b, and numbers in (b, a] if a > b.
+    differ from XLA's. A uniform distribution returns `a` if a = b, and numbers in (b, a] if a > b.
     Shapes: takes two scalars of the element type of `shape`: pred, integer or float for a uniform distribution, and
     float for a normal one.
     Raises: not_array, non_scalar, element_type_mismatch, element_type_unsupported or overflow.

@@ -117,8 +117,8 @@ def concatenate(operands: Values, *, dimension: int) -> Value:
 def pad(operand: Value, padding_value: Value, *, padding: Padding) -> Value:
     """Insert `padding_value` before, after and between the elements of each dimension.
 
-    Formula: extent d becomes low + d + max(d - 1, 0) * interior + high. Negative values of low and high crop, after the
-    interior padding.
+    Formula: extent d becomes low + d + max(d - 1, 0) * interior + high. If low or high is negative, that end is
+    cropped, after the interior padding.
     Shapes: takes an array of any shape and a scalar of its element type.
     Raises: not_array, non_scalar, element_type_mismatch, attribute_length_mismatch, negative_size or overflow.
 

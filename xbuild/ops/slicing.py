@@ -34,8 +34,8 @@ def dynamic_slice(operand: Value, start_indices: Values, *, dynamic_slice_sizes:
     """Take the window of these sizes that begins at `start_indices`, shifted to lie inside the operand.
 
     Formula: start[d] = clamp(0, start[d], extent[d] - size[d]).
-    Shapes: takes an array of any shape, and one integer scalar for each dimension, all of the same type, or one vector
-    of them.
+    Shapes: takes an array of any shape and its start indices: either one integer scalar for each dimension, all of the
+    same type, or one vector of such integers.
     Raises: not_array, arity_mismatch, rank_mismatch, non_scalar, dimension_mismatch, element_type_unsupported,
     element_type_mismatch, attribute_length_mismatch, negative_size or index_out_of_range.
 
@@ -61,7 +61,7 @@ def dynamic_slice(operand: Value, start_indices: Values, *, dynamic_slice_sizes:
     )
 )
 def dynamic_update_slice(operand: Value, update: Value, start_indices: Values) -> Value:
-    """Write `update` over the elements that begin at `start_indices`, shifted to lie inside the operand.
+    """Write `update` over the window that begins at `start_indices`, shifted to lie inside the operand.
 
     Formula: start[d] = clamp(0, start[d], extent[d] - update extent[d]).
     Shapes: takes two arrays of the same rank and element type. No extent of the update is larger than the operand's.

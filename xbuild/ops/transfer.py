@@ -27,10 +27,10 @@ def send(
 ) -> Value:
     """Start sending `operand` on a channel; the send completes once the receiver has posted its recv.
 
-    Shapes: takes an array or a tuple of arrays, of shape T, and a token. Returns the context (T, u32[], token[]), which
-    only send_done can use.
-    Pairs: each pair is (source device, target device). A device that is not a source sends nothing. Omit the pairs in a
-    module group: the peer is the device whose program has the recv.
+    Shapes: takes one value of shape T (an array or a tuple of arrays) and a token. Returns the context (T, u32[],
+    token[]), which only send_done can use.
+    Pairs: each pair is (source device, target device). A device that is not a source sends nothing. In a module group,
+    omit the pairs: the peer is the device whose program has the recv.
     Raises: token_expected or not_array; non_positive if the channel is not positive; invalid_group if the pairs are
     invalid.
 
@@ -110,7 +110,7 @@ def recv_done(context: Value, *, channel_id: int, is_host_transfer: bool = False
 def infeed(token: Value, *, shape: AnyShape, infeed_config: str = "") -> Value:
     """Wait for the next item of this device's infeed, and return it.
 
-    Shapes: takes a token and returns (shape, token[]). An empty tuple shape reads nothing. Infeeds run in their
+    Shapes: takes a token and returns (shape, token[]). With an empty tuple shape, nothing is read. Infeeds run in their
     recorded order.
     Raises: token_expected; not_array if a tuple contains a tuple.
 
@@ -167,7 +167,7 @@ def custom_call(
     operand_precision: tuple[str, ...] = (),
     padding_type: Literal["PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"] = "PADDING_INVALID",
 ) -> Value:
-    """Apply the function that xb.custom_call_target registered for the target to the operands, and return its result.
+    """Apply to the operands the function that xb.custom_call_target registered for the target, and return its result.
 
     Shapes: takes operands of any shape and returns the declared shape. A run stops if the function returns a different
     shape. A call with a side effect runs, in its recorded order, even if nothing uses its result. The function gets

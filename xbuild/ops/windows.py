@@ -14,7 +14,7 @@ from ..core.properties import Properties
 
 @op(Properties("mixed", calls="elements"))
 def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, window: Window = ()) -> Value:
-    """Reduce the elements of a sliding window at each position with `to_apply`, starting from `init_values`.
+    """Reduce with `to_apply`, starting from `init_values`, the elements that a sliding window covers at each position.
 
     Formula: the window at position p covers base elements p[d] * stride[d] + k[d] * window_dilation[d] for k[d] <
     size[d]. The base is the operand with base_dilation[d] - 1 holes between neighbours and with padding (negative

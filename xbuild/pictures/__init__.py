@@ -142,15 +142,15 @@ def viz(
     The result of `xb.shard.partition` is drawn as the global program beside the program of each device, with the
     reasons for its collectives. The result of `xb.shard.tiling` is drawn as the tiles of an array.
 
-    The formats are svg, html (a page to search and navigate), png and pdf (drawn within `seconds` by graphviz, which
-    the extra `viz` installs), dot, mermaid and txt. The theme of svg is auto, light or dark; auto follows the reader's
-    system. The picture shows the full program, the instructions `around` one instruction up to a radius, all `paths`
-    from one instruction to another, or `only` the collectives. Each computation or scope named in `fold` is one box. A
-    program with more than `max_nodes` boxes (default: 300) is folded, and a note in the picture says so. `data` maps
-    instructions, or their names (`body/add.3` if several share a name), to numbers or strings. Each box shows its
-    number or string as a badge. The colour of a number shows where it lies between the lowest and the highest.
-    `data_name` names the scale in the legend. A folded box shows the sum of the numbers of its instructions, in the
-    colour of the highest.
+    The formats are svg, html (a page to search and navigate), dot, mermaid and txt; also png and pdf, which are drawn
+    within `seconds` by graphviz (installed by the extra `viz`). The theme of svg is auto, light or dark; auto follows
+    the reader's system. The picture shows the full program, the instructions `around` one instruction up to a radius,
+    all `paths` from one instruction to another, or `only` the collectives. Each computation or scope named in `fold` is
+    one box. A program with more than `max_nodes` boxes (default: 300) is folded, and a note in the picture says so.
+    `data` maps instructions, or their names (`body/add.3` if several share a name), to numbers or strings. Each box
+    shows its number or string as a badge. The colour of a number shows where it lies between the lowest and the
+    highest. `data_name` names the scale in the legend. A folded box shows the sum of the numbers of its instructions,
+    in the colour of the highest.
     Raises: ValueError if a format, theme or name is unknown; DrawingError if graphviz is missing or takes too long.
 
     >>> import xbuild as xb

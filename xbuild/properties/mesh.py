@@ -99,7 +99,7 @@ class Mesh:
             if name not in self.axes:
                 refuse("unbound_axis", f"{self} has no axis {name!r}; its axes are {', '.join(self.axes)}")
         if len(set(names)) < len(names):
-            refuse("duplicate_dimension", f"axes {names} contain an axis twice; list each axis only once")
+            refuse("duplicate_dimension", f"an axis appears twice in {names}; list each axis only once")
         return names
 
     def _name(self, axis: str | int) -> str:

@@ -224,9 +224,9 @@ def minimize(
     `condition` is text such as "deadlock" (docs/reducing.md lists the forms), or a function that takes a Module and
     returns whether the condition holds; a program for which the function raises an error is rejected. "different"
     compares with the program `other`, from which the same parts are removed. The search removes annotations,
-    instructions, results, calls, loop-carried values, parameters, devices, groups and control edges, first by halves,
-    then one by one, and makes extents and constants smaller, until nothing more can be removed. Only programs that the
-    shape rules accept are tried.
+    instructions, results, calls, loop-carried values, parameters, devices, groups and control edges, first all of them
+    at once, then half of them at a time, and so on down to one by one. It also makes extents and constants smaller,
+    until nothing more can be removed. Only programs that the shape rules accept are tried.
 
     `seconds` limits the search, and `try_seconds` each try. A condition given as text is tested in `workers` processes;
     their number does not change the result. `improved` is called with each smaller program. When a limit is reached, or

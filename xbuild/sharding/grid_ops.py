@@ -753,7 +753,7 @@ def recv(
     if place is None:
         refuse(
             "device_index_size",
-            f"recv has no source, which is allowed only in a group of 2 devices; this group has {mesh.size(axes)}",
+            f"a recv without a source is allowed only in a group of 2 devices; this group has {mesh.size(axes)}",
         )
     pairs = tuple((group[place], group[sent.destination]) for group in mesh.groups(axes))
     return _record_transfer(sent.value, mesh, pairs)

@@ -18,7 +18,7 @@ from .form import FLOATS, on_bits
 
 @on_bits
 def next_after(start: Value, end: Value) -> Value:
-    """Return the representable number next to `start` in the direction of `end`, or `end` if both are equal.
+    """Return the representable number next to `start` in the direction of `end`, or `end` if the two are equal.
 
     Shapes: takes bf16, f16, f32 or f64 of any shape and returns the same shape. A scalar fits any shape. The result is
     exact. The number next to 0 is the smallest denormal number; the number after the largest is infinity. NaN in either

@@ -34,8 +34,8 @@ _ROOT = {True: (1.4616321449683622, 9.549995429965697e-17), False: (1.4616321325
 def lgamma(x: Value) -> Value:
     """Return the logarithm of the absolute value of gamma(x).
 
-    Formula: Stirling's series for x >= 8, the recurrence that leads to the interval 1.5..2.5 for smaller x, and the
-    reflection formula for x < 0.
+    Formula: Stirling's series for x >= 8; for smaller x, the recurrence, which moves x into the interval 1.5..2.5; for
+    x < 0, the reflection formula.
     Shapes: takes floats of any shape and returns the same shape. Floats narrower than f32 are computed in f32 and
     rounded once.
     Accuracy: 8 ulp for f32 and f64 with x > 0, including near the zeros at 1 and 2. For x < 0, the error is at most 8
@@ -82,8 +82,8 @@ def _stirling(x: Value) -> Value:
 def digamma(x: Value) -> Value:
     """Return the digamma function, the derivative of lgamma.
 
-    Formula: an asymptotic series for x >= 10, the recurrence that leads to the interval 1..2 for smaller x, and the
-    reflection formula for x < 0.
+    Formula: an asymptotic series for x >= 10; for smaller x, the recurrence, which moves x into the interval 1..2; for
+    x < 0, the reflection formula.
     Shapes: takes floats of any shape and returns the same shape. Floats narrower than f32 are computed in f32 and
     rounded once.
     Accuracy: 8 ulp for f32 and f64 with x > 0, including near the root. For x < 0, the error is at most 8 ulp of the

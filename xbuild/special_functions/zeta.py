@@ -24,7 +24,7 @@ def zeta(x: Value, q: Value) -> Value:
     computed in f32 and rounded once.
     Accuracy: 8 ulp for f32 and f64 with q > 0. For q < 0, the error is at most 8 ulp of the larger of the two sums. The
     result is inf for x = 1 and at the poles q = 0, -1, ... It is NaN for x < 1, for q < 0 with a non-integer x, and for
-    NaN.
+    a NaN argument.
     Raises: not_array, element_type_unsupported or element_type_mismatch.
 
     >>> import xbuild as xb

@@ -273,9 +273,9 @@ def _count_arrays(instruction: Instruction) -> int:
 def assert_no_deadlock(target: Any, *args: Any, **kwargs: Any) -> Verdict:
     """Assert that a program cannot hang and is well formed, and return the verdict.
 
-    The verdicts `depends` and `undecided` pass, because the answer depends on data, or because the check reached a
-    limit. `target`, `args` and `kwargs` are as in `collectives`. Raises ContractError with the report if the verdict is
-    `deadlock` or `error`.
+    The verdicts `depends` (the answer depends on data) and `undecided` (the check reached a limit) also pass. `target`,
+    `args` and `kwargs` are as in `collectives`. Raises ContractError with the report if the verdict is `deadlock` or
+    `error`.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[8])(xb.cross_replica_sum)
@@ -306,9 +306,9 @@ def assert_collectives(
 ) -> Collectives:
     """Assert how many collectives a program has and how many bytes they move, and return the counted collectives.
 
-    `counts` gives a number for each op: `all_reduce=1, all_gather=0`, a range such as `range(1, 3)` or `at_least(1)`,
-    or numbers by mesh axis such as `all_reduce={"data": 1, "model": 2}`. Ops that are not named are not counted;
-    `others=0` asserts that no collectives of other ops exist.
+    For each op, `counts` gives a number (`all_reduce=1, all_gather=0`), a range (such as `range(1, 3)` or
+    `at_least(1)`), or numbers by mesh axis (such as `all_reduce={"data": 1, "model": 2}`). Ops that are not named are
+    not counted; `others=0` asserts that no collectives of other ops exist.
 
     If `axis` is given, only collectives along that mesh axis are counted; if `scope` is given, only those whose
     `op_name` contains that text; and if `dtype` is given, only those that move that element type (an HLO name such as

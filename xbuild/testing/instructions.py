@@ -85,8 +85,8 @@ def assert_ops(
 ) -> tuple[Instruction, ...]:
     """Assert how many instructions of each op a program has, and return the counted instructions.
 
-    `counts` gives a number for each op by its HLO name in snake_case: `dot=2, conditional=0`, or a range such as
-    `fusion=range(1, 9)` or `at_least(1)`. `custom_call={"target": 1}` gives a number for each custom_call_target.
+    For each op, under its HLO name in snake_case, `counts` gives a number (`dot=2, conditional=0`) or a range (such as
+    `fusion=range(1, 9)` or `at_least(1)`). `custom_call={"target": 1}` gives a number for each custom_call_target.
     Instructions in fusions, loops and other called computations count once each, as in the text. An asynchronous start
     counts as its op, and its done does not count. `others` is the number of instructions of all ops that `counts` does
     not name.
@@ -119,7 +119,9 @@ def assert_ops(
         raise TypeError(f"assert_ops: {unknown[0]!r} is not an op; write the name of an HLO op in snake_case")
     by_key = [op for op, count in counts.items() if isinstance(count, Mapping) and op != "custom_call"]
     if by_key:
-        raise TypeError(f"assert_ops: {by_key[0]} takes a number; only custom_call takes numbers by target")
+        raise TypeError(
+            f"assert_ops: {by_key[0]} takes a number; only custom_call takes a separate number for each target"
+        )
     kind = None if dtype is None else primitive_type(dtype)
     program = program_of(target, args, kwargs or {})
     shapes = _stated_shapes(program)

@@ -63,10 +63,11 @@ def contract(
     """Assert that a program communicates as the file `FOLDER/NAME.txt` says, and return its collectives.
 
     To write the file for the first time, or to accept a change, run pytest with --xbuild-update or set
-    XBUILD_UPDATE_CONTRACTS=1. The default `folder` is `contracts` next to the running test, or in the current directory
-    outside pytest. `target`, `args`, `mesh` and `kwargs` are as in `collectives`.
-    Raises ContractError with the changed lines, or if the file is missing, is not a contract, or cannot be read or
-    written; invalid_attribute if `name` is not a file name; and TypeError if `name` or `folder` is not a str.
+    XBUILD_UPDATE_CONTRACTS=1. The default `folder` is `contracts` next to the running test or, outside pytest, in the
+    current directory. `target`, `args`, `mesh` and `kwargs` are as in `collectives`.
+    Raises ContractError with the changed lines if there are any, and ContractError if the file is missing, is not a
+    contract, or cannot be read or written. Also raises invalid_attribute if `name` is not a file name, and TypeError if
+    `name` or `folder` is not a str.
 
     >>> import tempfile
     >>> import xbuild as xb
@@ -135,7 +136,7 @@ def _write(name: str, path: Path, lines: Sequence[str]) -> None:
             file.write("\n".join([*lines, ""]).encode())
     except OSError as error:
         reason = error.strerror or error
-        raise ContractError(f"contract {name} is not written: {str(path)!r}: {reason}") from None
+        raise ContractError(f"contract {name} was not written: {str(path)!r}: {reason}") from None
 
 
 def _changes(kept: Sequence[str], lines: Sequence[str]) -> Iterator[str]:

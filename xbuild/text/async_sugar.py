@@ -134,7 +134,7 @@ def resolve_async(body: Body, schema: Schema, wrapped: Schema | None, parsed: Pa
     if start is None or not is_async:
         got = f"{start.opcode.replace('_', '-')} {start.name!r}" if start is not None else "no operand"
         body.reader.fail(
-            "missing_start", f"{schema.spelling}: expected an async-start as operand, got {got}", place=place
+            "missing_start", f"{schema.spelling}: expected an async-start as its operand, got {got}", place=place
         )
     begun = wrapped_in(start)
     if wrapped is not None and (begun is None or begun.opcode != wrapped.opcode):

@@ -419,8 +419,8 @@ def _refuse_dynamic_root(parsed: ParsedInstruction) -> Found:
     if parsed.written.get("has_dynamic_root"):
         refuse(
             "invalid_attribute",
-            "with has_dynamic_root=true, the last operand selects the sending device; xbuild supports broadcasts from "
-            "the first device of each group only",
+            "with has_dynamic_root=true, the last operand selects the sending device; xbuild supports broadcasts only "
+            "from the first device of each group",
         )
     return {}
 

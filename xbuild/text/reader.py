@@ -421,7 +421,7 @@ class Body:
             missing = next(n for n in range(len(self.numbers) + 1) if n not in self.numbers)
             self.reader.fail(
                 "missing_parameter",
-                f"computation {self.name!r} has no parameter {missing}, but it has a higher parameter number",
+                f"computation {self.name!r} has no parameter {missing}, but it has a parameter with a higher number",
                 place=begin,
             )
         found = Computation(self.name, tuple(self.instructions), self.root or self.instructions[-1])
@@ -925,7 +925,7 @@ class HloReader(Scanner):
         if self.leaves > most:
             refuse(
                 "tuple_too_large",
-                f"the tuples of the text would have {self.leaves:,} arrays and tokens, more than the limit of {most:,}",
+                f"the tuples in the text would have {self.leaves:,} arrays and tokens, more than the limit of {most:,}",
             )
 
     def body(self, name: str, written: tuple[int, ProgramShape] | None = None) -> Computation | None:
@@ -1041,7 +1041,7 @@ def parse_hlo_modules(
 ) -> tuple[Module, ...]:
     """Read several independent modules from one text, separated by `// -----` lines or by module headers.
 
-    Raises HloParseError like xb.parse_hlo for the first module with faults. Line numbers are those of the text.
+    Raises HloParseError, as xb.parse_hlo does, for the first module with faults. Line numbers are those of the text.
 
     >>> import xbuild as xb
     >>> one = "HloModule one ENTRY e { ROOT x = f32[2] parameter(0) }"

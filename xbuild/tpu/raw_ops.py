@@ -57,7 +57,7 @@ def _read_literal(value: Value, what: str) -> Any:
         refuse(
             "not_concrete",
             f"{what} must be a compile-time constant, but %{value.name} is the result of "
-            f"{instruction.opcode}, which is known only in a run",
+            f"{instruction.opcode}, which is known only at run time",
             "pass a Python list",
         )
     return instruction.attributes.literal

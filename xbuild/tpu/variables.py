@@ -132,7 +132,8 @@ class Variable(Operators, Protocols):
         if any(value is not first and value.tobytes() != first.tobytes() for value in self.values):
             refuse(
                 "shape_mismatch",
-                f"{self.name} has different values on {len(self.values)} replicas, but the program has {replicas}",
+                f"{self.name} has separate values for {len(self.values)} replicas, but the program has "
+                f"{replicas} replicas",
                 f"to set the same value on every replica, use {self.name}.load(array)",
             )
         return [first] * replicas

@@ -325,7 +325,7 @@ def packed(columns: Mapping[str, Array], where: str) -> Packed:
     listed(_kind_of_column)(kinds, f"{where}: kinds")
     found = Packed(kinds, columns["kind"], columns["at"], columns["letters"])
     if len(found.kind) != len(found.at):
-        raise FormError(f"{where}: column kind has {len(found.kind)} values, but column at has {len(found.at)}")
+        raise FormError(f"{where}: column `kind` has {len(found.kind)} values, but column `at` has {len(found.at)}")
     within(found.kind, 0, len(kinds), f"{where}: kind")
     _check_places(found, where)
     for which, kind in enumerate(kinds):
@@ -366,7 +366,8 @@ def _check_places(found: Packed, where: str) -> None:
     total = len(found.letters)
     sizes = np.array([min(_size(kind), total + 1) for kind in found.kinds], np.float64)[found.kind]
     if sizes.sum() != total:
-        raise FormError(f"{where}: the kinds need at least {sizes.sum():,.0f} bytes, but column letters has {total:,}")
+        needed = f"{sizes.sum():,.0f}"
+        raise FormError(f"{where}: the kinds need at least {needed} bytes, but column `letters` has {total:,}")
     begins = np.cumsum(sizes.astype(np.int64)) - sizes.astype(np.int64)
     wrong = np.flatnonzero(begins != found.at)
     if wrong.size:

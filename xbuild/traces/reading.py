@@ -483,7 +483,7 @@ class Chunks(Mapping[int, Any]):
             values = packed(found, where)
             end = begin + len(found["device"])
             if len(found["spot"]) != len(found["device"]):
-                raise FormError(f"{where}: the columns device and spot have different numbers of events")
+                raise FormError(f"{where}: the columns `device` and `spot` have different numbers of entries")
             check_refs(found["refs"], begin, end, len(values.kind), where)
             check_values(found, values, begin, spots, where)
             self.note(chunk, found["refs"])

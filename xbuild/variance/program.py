@@ -170,12 +170,12 @@ def shard_map(
 ) -> ShardedFunction:
     """Turn the function into a program that every device of a mesh runs on its part of global arrays.
 
-    `in_specs` and `out_specs` contain a P for each argument and each result, nested in the same way, or are one P for
-    all. In the function, use the collectives of `xb.mesh`, which take axis names. Call the result with shapes of global
-    arrays to get a program, or with global arrays to run it. A result must be invarying along every axis that its
-    out_spec does not mention. `casts` says which casts are implicit: "all", "none" or "operands". With "operands", only
-    the casts of the operands of ops are implicit, as in JAX: loop-carried values and the results of branches must
-    agree. `devices` says whether the devices of the mesh are "partitions" or "replicas".
+    `in_specs` contains a P for each argument and `out_specs` one for each result, nested in the same way; either may
+    instead be one P for all. In the function, use the collectives of `xb.mesh`, which take axis names. Call the result
+    with shapes of global arrays to get a program, or with global arrays to run it. A result must be invarying along
+    every axis that its out_spec does not mention. `casts` says which casts are implicit: "all", "none" or "operands".
+    With "operands", only the casts of the operands of ops are implicit, as in JAX: loop-carried values and the results
+    of branches must agree. `devices` says whether the devices of the mesh are "partitions" or "replicas".
 
     A call raises divisibility if an axis does not divide a dimension, and unbound_axis or rank_mismatch if a spec does
     not fit the mesh or its array. It raises out_spec_not_replicated if a result may vary along an axis that its spec

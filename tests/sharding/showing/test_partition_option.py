@@ -81,7 +81,7 @@ def test_the_check_partitions_what_is_in_part_for_each_device() -> None:
         assert done.exit_code == 0, done.output
         assert "devices 0-3 run one program, which has 1 collective" in done.stdout
         assert done.stderr == (
-            "notice: jit_summed is for 4 devices and not partitioned yet, so xbuild has partitioned it\n"
+            "notice: jit_summed is for 4 devices but is not partitioned yet, so xbuild has partitioned it\n"
         )
     lowered = dumps / "jax_0.10.2/ir/jax_ir0007_jit_summed_compile.mlir"
     both = xbuild("check", lowered, BLOCK + ":tensor", "--json")

@@ -314,7 +314,7 @@ class SizedReader(StablehloReader):
         if unknown := sorted(set(self.sizes) - self.used):
             self.fail(
                 "undefined_name",
-                f"shapes= names {unknown[0]!r}, which is not an unknown dimension of the program",
+                f"shapes= contains {unknown[0]!r}, which is not an unknown dimension of the program",
                 place=function.place,
             )
         self.entry_region = evolve(region, arguments=arguments)
@@ -332,7 +332,7 @@ class SizedReader(StablehloReader):
             return Shape(type_.element, tuple(dims))
         except ShapeError as error:
             self.fail(
-                error.kind, f"with these sizes %{argument.name} is invalid: {error.message}", place=function.place
+                error.kind, f"with these sizes, %{argument.name} is invalid: {error.message}", place=function.place
             )
 
     def _size(self, argument: Argument, index: int, word: str, function: ParsedOperation) -> int:

@@ -428,5 +428,5 @@ def _reduction_dimension(op: OperationReading) -> int:
     given = op.attributes.get("mhlo.backend_config", op.attributes.get("backend_config"))
     found = given.fields.get("reduction_dim") if isinstance(given, Record) else None
     if type(found) is not int:
-        op.fail("missing_attribute", "reduction_dim is missing in the backend_config of ApproxTopK")
+        op.fail("missing_attribute", "reduction_dim is missing from the backend_config of ApproxTopK")
     return found

@@ -152,7 +152,8 @@ def _varint(raw: bytes, place: int) -> tuple[int, int]:
 def _convert_with_jaxlib(raw: bytes, what: str, file: str | None) -> str:
     if importlib.util.find_spec("jaxlib") is None:
         message = f"reading {_a(what)} needs jaxlib, which is not installed"
-        raise _refusal("missing_extra", message, file, "pip install 'xbuild-hlo[xla]', or pass the module as text")
+        hint = "run `pip install 'xbuild-hlo[xla]'`, or pass the module as text"
+        raise _refusal("missing_extra", message, file, hint)
     command = [sys.executable, "-P", str(_CHILD)]
     most = max(MOST_CONVERTED, CONVERSION * len(raw))
     try:

@@ -520,7 +520,8 @@ def parse_stablehlo_modules(
 ) -> tuple[Module, ...]:
     """Read several independent modules from one text, separated by `// -----` lines.
 
-    Raises HloParseError like xb.parse_stablehlo for the first module with faults. Line numbers are those of the text.
+    Raises HloParseError, as xb.parse_stablehlo does, for the first module with faults. Line numbers are those of the
+    text.
 
     >>> import xbuild as xb
     >>> one = "module @one { func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> } }"
