@@ -195,15 +195,17 @@ class Judgement:
 
     @property
     def is_apart(self) -> bool:
-        """Whether the verdicts are not the same, for a reason other than these two.
+        """Whether the verdicts are not the same, for a reason other than these three.
 
         Where programs go by the order of numbers, each verdict is about the cases that its draws show. Degrees may be
-        too high at full extents only.
+        too high at full extents only. Runs in floating point on one of both may meet a division by zero.
         """
         kinds = {self.full.kind, self.small.kind}
         goes_by_order = "order" in dict(self.full.assumed)
         is_too_high = any("degree" in reason for reason in self.full.undecided)
-        return len(kinds) > 1 and not (is_too_high or (goes_by_order and "undecided" in kinds))
+        is_found_by_runs = "differ in floating point" in self.full.reason + self.small.reason
+        is_explained = is_too_high or is_found_by_runs or (goes_by_order and "undecided" in kinds)
+        return len(kinds) > 1 and not is_explained
 
 
 def judged(seed: int) -> Judgement | None:
