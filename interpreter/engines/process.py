@@ -169,7 +169,8 @@ class Child:
         self.is_dead = self._is_ready = False
         self._unready: Any = None
         self._sender: threading.Thread | None = None
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115, open for as long as the child
+        # Open as long as the child, which shares its position, so this process must not read ahead.
+        self._stderr = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "interpreter.engines.child", engine, *(["forks"] * (forks and _CAN_FORK))],
             stdin=subprocess.PIPE,

@@ -11,6 +11,7 @@ import xbuild as xb
 from shape_inference import Shape
 from xbuild.core.graph import Instruction, Module
 from xbuild.core.op import OPS
+from xbuild.properties.effects import DONE_OF
 from xbuild.properties.rewriting import Rewriter
 
 NEVER = {"parameter", "constant", "iota", "tuple", "get_tuple_element", "while", "call", "conditional", "fusion"}
@@ -60,5 +61,7 @@ def places(module: Module) -> Iterator[str]:
     names = [each.name for c in module.computations for each in c.instructions]
     for computation in computations:
         for each in computation.instructions:
-            if each.opcode not in NEVER and isinstance(each.shape, Shape) and names.count(each.name) == 1:
+            if each.opcode in NEVER or each.opcode in DONE_OF or not isinstance(each.shape, Shape):
+                continue
+            if names.count(each.name) == 1:
                 yield each.name
