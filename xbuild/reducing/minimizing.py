@@ -34,11 +34,16 @@ class State:
     def texts(self) -> tuple[str, ...]:
         return tuple([module.to_hlo() for module in self.modules])
 
+    def is_smaller(self, other: State) -> bool:
+        """Whether this has fewer instructions or, with as many, fewer devices, fewer elements, or a shorter text."""
+        if self._size != other._size:
+            return self._size < other._size
+        return (sum(map(len, self.texts)), self.texts) < (sum(map(len, other.texts)), other.texts)
+
     @cached_property
-    def size(self) -> Any:
-        """Fewer instructions come first, then fewer devices, fewer elements, and shorter texts."""
+    def _size(self) -> tuple[int, int, int]:
         devices = sum(module.num_devices for module in self.modules)
-        return self.count, devices, sum(map(_elements, self.modules)), sum(map(len, self.texts)), self.texts
+        return self.count, devices, sum(map(_elements, self.modules))
 
     @cached_property
     def count(self) -> int:
@@ -194,9 +199,9 @@ class Sweeps:
         """Repeat the passes until none makes the program smaller."""
         try:
             while True:
-                before = self.search.size(self.search.best)
+                before = self.search.best
                 sweep(self.search)
-                if self.search.size(self.search.best) == before:
+                if self.search.best is before:
                     return
         except OutOfTimeError:
             self.stopped = "limit_seconds"
@@ -246,8 +251,9 @@ def minimize(
 
     Source: A. Zeller and R. Hildebrandt, Simplifying and Isolating Failure-Inducing Input, IEEE TSE 28(2), 2002.
     """
-    others = () if other is None else (_module(other, "other"),)
-    state = State((_module(program, "program"), *others))
+    others = () if other is None else (other,)
+    given = [_module(each, role) for each, role in zip((program, *others), ("program", "other"), strict=False)]
+    state = State(tuple([parse_hlo(each.to_hlo()) for each in given]))  # without annotations that are not printed
     run = _search(
         state, condition, bool(others), seconds, try_seconds, workers, _run_passes,
         None if improved is None else lambda each: improved(each.modules[0], (*each.modules[1:], None)[0]),
@@ -392,7 +398,7 @@ def _reduce(
     improved: Callable[[Any], None] | None,
 ) -> Sweeps:
     search: Minimizer[Any] = Minimizer(
-        state, tester, lambda each: each.texts, lambda each: each.size, seconds, try_seconds,
+        state, tester, lambda each: each.texts, lambda one, other: one.is_smaller(other), seconds, try_seconds,
         improved or (lambda each: None),
     )  # fmt: skip
     run = Sweeps(search)

@@ -42,7 +42,7 @@ def valid(make: Callable[[], Iterable[State]]) -> Iterator[State]:
 class Minimizer(Generic[State]):
     """The smallest state found so far, and the tries that found it.
 
-    `size` orders states: only a smaller one replaces the best. `texts` are those of a state, by which tries are
+    Only a state that `is_smaller` replaces the best. `texts` are those of a state, by which tries are
     remembered. With several slots, later candidates are tested before the answer of the first is known; the
     first, in order, for which the condition holds is taken, so the result is that of one slot.
     """
@@ -50,7 +50,7 @@ class Minimizer(Generic[State]):
     best: State
     tester: Tester
     texts: Callable[[State], tuple[str, ...]]
-    size: Callable[[State], Any]
+    is_smaller: Callable[[State, State], bool]
     seconds: float
     try_seconds: float
     improved: Callable[[State], None] = lambda state: None
@@ -65,8 +65,8 @@ class Minimizer(Generic[State]):
 
     def first(self, candidates: Iterable[tuple[Any, State]]) -> Any:
         """Take the first candidate that is smaller than the best and holds; returns its label, None without one."""
-        least = self.size(self.best)
-        smaller = ((label, state, self.texts(state)) for label, state in candidates if self.size(state) < least)
+        best = self.best
+        smaller = ((label, state, self.texts(state)) for label, state in candidates if self.is_smaller(state, best))
         waiting: list[tuple[Any, State, Future[bool]]] = []
         while True:
             for label, state, texts in islice(smaller, max(0, self.tester.slots - len(waiting))):

@@ -367,7 +367,7 @@ Note: TypeAlias = tuple[str, str, str]
 
 def notes(module: Module) -> list[Note]:
     """The annotations of the module and its instructions, without those that only keep a spelling."""
-    return [("", "", key) for key in module.annotations] + [
+    return [("", "", key) for key in module.annotations if key != "inferred_counts"] + [
         (computation.name, each.name, key)
         for computation in callers_first(module)
         for each in computation.instructions

@@ -36,6 +36,10 @@ class TextState:
         text = self.texts[0]
         return sum(map(_is_instruction, text.splitlines())), len(self.lines), len(text), text
 
+    def is_smaller(self, other: TextState) -> bool:
+        """Whether this has fewer instructions or, with as many, fewer lines, or a shorter text."""
+        return bool(self.size < other.size)
+
     @property
     def count(self) -> int:
         """The number of lines that state instructions."""
