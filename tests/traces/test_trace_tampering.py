@@ -124,7 +124,7 @@ REFUSED = {
                                    "further": 0, "device": 0}]), "index.findings[0].event is 1000000000"),
     "a device": (column_with(CHUNK, "device", _set(0, 9)), "device[0] is 9; expected 0..1"),
     "a spot": (column_with(CHUNK, "spot", _set(2, -1)), "spot[2] is -1"),
-    "fewer spots": (column_with(CHUNK, "spot", lambda a: a[:-1]), "device and spot have different numbers of events"),
+    "fewer spots": (column_with(CHUNK, "spot", lambda a: a[:-1]), "have different numbers of entries"),
     "an event": (column_with(CHUNK, "refs", _set((0, 0), 999)), "events of refs[0] is 999"),
     "a value": (column_with(CHUNK, "refs", _set((0, 1), 999)), "values of refs[0] is 999"),
     "an order": (column_with(CHUNK, "refs", lambda a: a[::-1].copy()), "refs must list each event once, in order"),
