@@ -21,7 +21,7 @@ from shape_inference.trees import leaves
 from xbuild.core.graph import NOTHING, Computation, Instruction, Module
 from xbuild.editing import extract
 from xbuild.process.progress import during
-from xbuild.properties.effects import DONE_OF, START_OF, branch_number
+from xbuild.properties.effects import DONE_OF, START_OF, TRANSFERS, branch_number
 from xbuild.properties.order import ordered
 
 from ..rules.limits import Limits
@@ -105,9 +105,6 @@ class FirstDifference:
 # Parts of a program: the instructions up to a place, and one instruction on its operands
 
 
-_TRANSFERS = ("send", "recv")
-
-
 def _is_value(instruction: Instruction) -> bool:
     """Whether a run can return the value: it has no tokens."""
     return all(isinstance(leaf, Shape) for leaf in leaves(instruction.shape))
@@ -131,7 +128,7 @@ class _Parts:
         """The counts of instructions after which no start lacks its done, and no send its recv."""
         ends: dict[int, set[str]] = {}
         for each in self.order:
-            if each.opcode in _TRANSFERS:
+            if each.opcode in TRANSFERS:
                 ends.setdefault(each.attributes.channel_id, set()).add(each.opcode)
         open_starts: set[Instruction] = set()
         open_channels: dict[int, set[str]] = {}
@@ -140,7 +137,7 @@ class _Parts:
                 open_starts.difference_update(each.operands)
             if each.opcode in DONE_OF or each.opcode == "async_update":
                 open_starts.add(each)
-            if each.opcode in _TRANSFERS:
+            if each.opcode in TRANSFERS:
                 channel = each.attributes.channel_id
                 missing = open_channels.setdefault(channel, {*ends[channel]})
                 missing.discard(each.opcode)

@@ -361,7 +361,7 @@ def _work(each: Instruction) -> int:
 
 
 def reduced(one: Subject, other: Subject, laid: ResolvedLayouts, fixed: Iterable[int] = ()) -> SmallerPrograms | None:
-    """Two programs with smaller extents where these decide the same; None if there are none.
+    """Two programs with smaller extents where these decide the same; None if they are never smaller.
 
     `fixed` are parameters of the first program whose extents stay.
     """
@@ -470,7 +470,7 @@ class _Smaller(Rewriter):
         return self.add(made) if factor == 1 else self._times(made, factor)
 
     def _factor(self, each: Instruction) -> int:
-        """How many equal terms each term of a sum stands for."""
+        """The number of equal terms that one term of a sum represents."""
         given = self.shared.of(each.operands[0])
         return prod(extent_of(given[dim]) // self._size(given[dim]) for dim in summed(each))
 

@@ -25,7 +25,7 @@ from .rules.places import mixed
 # The instruction of the other program such that its value and all values computed from it are not in the first program.
 
 _FOLLOWED = MEETS | {"copy"}
-_IDS = frozenset({"partition_id", "replica_id"})
+_IDS = opcodes(lambda op: op.depends_on == "device")
 _GIVEN = (STRUCTURE - {"constant"}) | opcodes(lambda op: op.calls in ("once", "branch", "loop"))
 """Ops whose values come from other instructions, or from the computations that they call."""
 

@@ -94,10 +94,10 @@ def prove(
       xbuild prove train.py:step
       xbuild prove /tmp/dump
       xbuild prove /tmp/dump#jit_step --by pass
-      xbuild prove before.mlir after.hlo --mesh a=2,b=4 --in-specs "P('a',None);P()" --out-specs "P('a')"
+      xbuild prove before.mlir after.hlo --mesh a=2,b=4 --in-specs "P('a');P()"
 
     The exit status is 0 for the verdicts "equal" and "undecided" (1 for "undecided" with --strict), 1 for "different"
-    or if a program is refused, 3 at the limit of seconds or bytes, and 130 after Ctrl-C.
+    or if a program is refused, 3 if the time or memory limit is reached, and 130 after Ctrl-C.
     """
     require("--in-specs or --out-specs", in_specs or out_specs, "mesh")
     options = {"seed": seed, "domain": domains}

@@ -1,5 +1,7 @@
-"""The strict ops, with the signatures of HLO, in one file per family. `xbuild` itself provides convenience forms of
-these ops."""
+"""The strict ops, with the signatures of HLO, in one file per family.
+
+`xbuild` itself provides convenience forms of these ops.
+"""
 
 from typing import TYPE_CHECKING
 
