@@ -48,8 +48,8 @@ ask("An all_to_all sends part i of [1, 2] and of [3, 4] to replica i. What do re
 #
 # ## What these collectives cost
 #
-# `xb.cost` counts the bytes that the busiest link carries. For n devices and an array of b bytes, a ring all-reduce
-# sends `2 * b * (n - 1) / n` bytes.
+# `xb.cost` counts the bytes that the busiest link carries. In a ring all-reduce of b bytes over n devices, each
+# device sends `2 * b * (n - 1) / n` bytes.
 
 # %%
 eight = xb.computation(xb.s32[8])

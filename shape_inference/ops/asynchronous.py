@@ -148,7 +148,7 @@ def _of_async(start: AnyShape) -> TupleShape:
     if not isinstance(given, TupleShape):
         refuse(
             "signature_mismatch",
-            f"expected the {what} of an async_start, got start {start}, whose first element {given} is not a tuple",
+            f"expected the {what} of an async_start, got {start}, whose first element, {given}, is not a tuple",
         )
     return start
 

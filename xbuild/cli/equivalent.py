@@ -94,7 +94,8 @@ def exit_code(verdict: xbuild.Equivalence, strict: bool) -> int:
     multiple=True,
     metavar="TARGET=DIMS",
     callback=_parse_rows,
-    help="Assume that custom calls with this target map each row along these dimensions independently, as in Norm=1,2.",
+    help="Assume that custom calls with this target process each row along these dimensions independently, as in "
+    "Norm=1,2.",
 )
 @click.option(
     "--constant",

@@ -166,7 +166,9 @@ def _read(condition: str) -> tuple[str, Module | None]:
         raise click.UsageError("--while different: name the program to compare TARGET with, as in different OTHER")
     other = module_of(load(words[1]))
     if isinstance(other, ModuleGroup):
-        raise click.UsageError(f"--while different: {words[1]} has one program for each device")
+        raise click.UsageError(
+            f"--while different takes one program for all devices, but {words[1]} has one program for each device"
+        )
     return "different", other
 
 

@@ -104,7 +104,7 @@ class CollectiveRow:
 
     `axes` are the mesh axes of its groups, or those along which its pairs of devices differ. If `axes` is empty,
     `where` says which devices take part. `dtypes` lists the names of the element types that the instruction moves,
-    such as "bf16". `scope` is the author's name for the place (`op_name`), and `line` is the Python line.
+    such as "bf16". `scope` is the name that the author gave the place (`op_name`), and `line` is the Python line.
     """
 
     op: str

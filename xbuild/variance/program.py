@@ -348,7 +348,7 @@ def _refuse_variation(mesh: Mesh, spec: P, path: str, found: Variance, axes: tup
     }[bool(found.unreduced & {*axes})]
     refuse(
         "out_spec_not_replicated",
-        f"on {mesh} {path} is {spec}, which promises that the result {promised} mesh "
+        f"on {mesh}, {path} is {spec}, which promises that the result {promised} mesh "
         f"axis {named}; the inferred type is {describe_type(found, mesh)}",
         f"if the result may differ, mention {named} in the out_spec"
         + (f", or state unreduced={{{named}}}" if found.unreduced & {*axes} else ""),
@@ -360,7 +360,7 @@ def _refuse_state(mesh: Mesh, spec: P, path: str, found: Variance, axis: str) ->
     wanted, came = spec.variance.state(axis), found.state(axis)
     refuse(
         "state_mismatch",
-        f"on {mesh} {path} is {spec}, which promises that the result is {wanted} along mesh "
+        f"on {mesh}, {path} is {spec}, which promises that the result is {wanted} along mesh "
         f"axis {axis!r}; the inferred type is {describe_type(found, mesh)}, which is {came}",
         "state the inferred type in the out_spec, or cast the result with xb.mesh.pcast",
     )
