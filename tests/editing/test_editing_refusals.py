@@ -72,7 +72,7 @@ def test_a_clash_further_down_is_refused_before_anything_changes() -> None:
         ("foreign_value", "%a: f32[2] belongs to computation f", lambda e: e.replace_operand("z", 0, "a")),
         ("foreign_value", "belongs to builder", lambda e: e.remove(FOREIGN)),
         ("foreign_value", "%i is not an instruction of module m", lambda e: e.remove(STRAY)),
-        ("not_a_call", "%y: f32[2] is a negate", lambda e: e.inline("y")),
+        ("not_a_call", "expected a call or a fusion, got negate %y: f32[2]", lambda e: e.inline("y")),
         ("builder_finished", "not available until", lambda e: e.result),
         ("invalid_attribute", "negate has no attribute 'dimensions'", lambda e: e.set_attributes("y", dimensions=(0,))),
     ],

@@ -14,7 +14,7 @@ _COMMANDS = {
         "Count the FLOPs, bytes, memory and communication of each device, and model the time on a machine.",
     ),
     "demo": ("examples", "Train on handwritten digits with four replicas: check the program, run it and draw a step."),
-    "diff": ("edit", "List the instructions that were changed, added or removed between two programs."),
+    "diff": ("edit", "List the instructions that were changed, moved, added or removed between two programs."),
     "equivalent": ("equivalent", "Report whether two programs compute the same function, up to rounding."),
     "examples": ("examples", "List the examples, each with a description, or copy them."),
     "explain": ("reference", "Explain a word, or an instruction in a program."),

@@ -19,8 +19,8 @@ from .outputs import MORE, check_distinct, say_json, say_styled, styled, target_
 from .viz import write
 
 _STYLES: dict[str, dict[str, Any]] = {
-    "changed": {"fg": "yellow"}, "added": {"fg": "green"}, "removed": {"fg": "red"}, "same": {"fg": "green"},
-    "different": {"fg": "red", "bold": True}, "folded": {"dim": True},
+    "changed": {"fg": "yellow"}, "moved": {"fg": "yellow"}, "added": {"fg": "green"}, "removed": {"fg": "red"},
+    "same": {"fg": "green"}, "different": {"fg": "red", "bold": True}, "folded": {"dim": True},
 }  # fmt: skip
 
 
@@ -78,9 +78,10 @@ def _load_module(target: str) -> Module:
 @click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
 @takes_all
 def diff(before: str, after: str, as_json: bool) -> None:
-    """List the instructions that were changed, added or removed between two programs.
+    """List the instructions that were changed, moved, added or removed between two programs.
 
-    The command matches instructions by name, or by structure if names do not match, and ignores metadata and layouts.
+    The command matches instructions by name, or by structure and neighbours if names do not match, and ignores metadata
+    and layouts. An instruction that moved into or out of a call or fusion has the mark >.
     The exit status is 0 if the programs are the same, and 1 if they differ or a program is refused.
     """
     from ..editing.difference import as_lines

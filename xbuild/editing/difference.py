@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from ..core.hooks import Reported
 from ..core.op import OPS
 from ..core.report_text import MORE, Line, StyledText, folded, more_text
 from ..properties.order import users_of
-from ..properties.structure import UNSEEN, UNSEEN_IN_HEADER, Structure, meant_values
+from ..properties.structure import UNSEEN, UNSEEN_IN_HEADER, Digest, Structure, digest, meant_values
 from ..text.literals import literal_text
 from .rebuild import module_of
 
@@ -111,15 +112,19 @@ def match(before: Computation, after: Computation, structures: tuple[Structure, 
         for a, b in zip(structures[0].order(before), structures[1].order(after), strict=True):
             pairs.add(a, b)
         return pairs
+    has_new_parameters = len(before.parameters) != len(after.parameters)
+    labels = {**structures[0].labels(before), **structures[1].labels(after)}
+    if has_new_parameters:  # later parameters have other numbers
+        labels |= {each: digest(str(each.shape)) for side in (before, after) for each in side.parameters}
     numbers: dict[Hashable, int] = {}
-    made = {**_value_numbers(before, structures[0], numbers), **_value_numbers(after, structures[1], numbers)}
+    made = {**_value_numbers(before, labels, numbers), **_value_numbers(after, labels, numbers)}
     unique = _unique(before, made), _unique(after, made)
     if not _is_renumbered(before, after, unique):
         pairs.alike(lambda each: each.name)
-    pairs.alike(lambda each: each.attributes.number if each.opcode == "parameter" else None)
-    for value, a in unique[0].items():
-        if value in unique[1]:
-            pairs.add(a, unique[1][value])
+    if not has_new_parameters:
+        pairs.alike(lambda each: each.attributes.number if each.opcode == "parameter" else None)
+    if all(pairs.rest()):
+        _pair_unique(pairs, _common(*unique), labels, numbers)
     pairs.spread(to_users=False)
     pairs.alike(lambda each: (each.name, made[each]))
     pairs.alike(made.__getitem__)
@@ -132,16 +137,47 @@ def match(before: Computation, after: Computation, structures: tuple[Structure, 
     return pairs
 
 
-def _value_numbers(
-    computation: Computation, structure: Structure, numbers: dict[Hashable, int]
-) -> dict[Instruction, int]:
+Labels = Mapping[Instruction, Digest]
+
+
+def _value_numbers(computation: Computation, labels: Labels, numbers: dict[Hashable, int]) -> dict[Instruction, int]:
     """A number for each instruction; instructions of equal ops on operands of equal numbers have the same number."""
-    labels = structure.labels(computation)
     found: dict[Instruction, int] = {}
     for each in computation.instructions:
         operands = tuple([found.get(before, -1) for before in each.operands])
         control = tuple(sorted({found.get(before, -1) for before in each.control}))
         found[each] = numbers.setdefault((labels[each], operands, control), len(numbers))
+    return found
+
+
+def _pair_unique(
+    pairs: Pairs, by_value: dict[Instruction, Instruction], labels: Labels, numbers: dict[Hashable, int]
+) -> None:
+    """Pair instructions that are alike in one place only, by what they compute and by what is computed from them.
+
+    Where the two disagree, as next to a new layer, the value counts if users have the same opcodes.
+    """
+    sides = pairs.before, pairs.after
+    used = [_use_numbers(side, labels, numbers) for side in sides]
+    by_use = _common(*(_unique(side, each) for side, each in zip(sides, used, strict=True)))
+    users = users_of(pairs.before), users_of(pairs.after)
+    for a, b in by_value.items():
+        is_used_alike = sorted(map(_opcode, users[0][a])) == sorted(map(_opcode, users[1][b]))
+        pairs.add(a, b if is_used_alike else by_use.get(a, b))
+    pairs.spread(to_users=False)
+    for a, b in by_use.items():
+        pairs.add(a, b)
+
+
+def _use_numbers(computation: Computation, labels: Labels, numbers: dict[Hashable, int]) -> dict[Instruction, int]:
+    """A number for each instruction; instructions of equal ops have the same one if users of equal numbers use them."""
+    found: dict[Instruction, int] = {}
+    uses: dict[Instruction, list[tuple[int, int]]] = {}
+    for each in reversed(computation.instructions):
+        key = ("used", labels[each], each is computation.root, tuple(sorted(uses.get(each, ()))))
+        found[each] = numbers.setdefault(key, len(numbers))
+        for place, operand in enumerate(each.operands):
+            uses.setdefault(operand, []).append((found[each], place))
     return found
 
 
@@ -151,6 +187,11 @@ def _unique(computation: Computation, made: dict[Instruction, int]) -> dict[int,
     for each in computation.instructions:
         groups.setdefault(made[each], []).append(each)
     return {value: group[0] for value, group in groups.items() if len(group) == 1}
+
+
+def _common(olds: dict[int, Instruction], news: dict[int, Instruction]) -> dict[Instruction, Instruction]:
+    """The instructions with a number that is unique on both sides."""
+    return {a: news[value] for value, a in olds.items() if value in news}
 
 
 def _is_renumbered(
@@ -202,7 +243,10 @@ class Changed:
 
 @frozen
 class ComputationDiff:
-    """The difference of two computations; `before` or `after` is None for an added or removed computation."""
+    """The difference of two computations; `before` or `after` is None for an added or removed computation.
+
+    `moved` are instructions that another computation had before, as after XLA has put them into a fusion.
+    """
 
     before: Computation | None
     after: Computation | None
@@ -211,6 +255,7 @@ class ComputationDiff:
     changed: tuple[Changed, ...] = ()
     added: tuple[Instruction, ...] = ()
     removed: tuple[Instruction, ...] = ()
+    moved: tuple[Changed, ...] = ()
 
     @property
     def name(self) -> str:
@@ -219,7 +264,8 @@ class ComputationDiff:
 
     @property
     def same(self) -> bool:
-        return bool(self.before and self.after) and not (self.changes or self.changed or self.added or self.removed)
+        differing = self.changes or self.changed or self.added or self.removed or self.moved
+        return bool(self.before and self.after) and not differing
 
 
 @frozen
@@ -252,8 +298,9 @@ class Diff(Reported):
 def diff(before: Module | Computation, after: Module | Computation) -> Diff:
     """Compare two programs: for each computation, return the changed, added and removed instructions.
 
-    Computations and instructions are matched by name, or by structure if names do not match. Layouts, metadata and the
-    spelling of literals and groups are not compared.
+    Computations and instructions are matched by name, or by structure and neighbours if names do not match; an
+    instruction that is in a call or fusion in one program only is matched, too. Layouts, metadata and the spelling of
+    literals and groups are not compared.
 
     >>> import xbuild as xb
     >>> before = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) y = tanh(x) ROOT z = add(y, x) }")
@@ -286,6 +333,45 @@ def _change(what: str, before: str, after: str) -> Iterator[Change]:
         yield Change(what, before, after)
 
 
+class _Flow:
+    """The values of a program through calls and fusions that it runs in one place."""
+
+    def __init__(self, module: Module) -> None:
+        callers: dict[Computation, list[Instruction]] = {}
+        self.home = {each: computation for computation in module.computations for each in computation.instructions}
+        for each in self.home:
+            for called in each.called:
+                callers.setdefault(called, []).append(each)
+        self.callers = {
+            called: several[0]
+            for called, several in callers.items()
+            if len(several) == 1 and OPS[several[0].opcode].properties.calls == "once"
+        }
+        self.users: dict[Instruction, list[Instruction]] = {}
+        for each in self.home:
+            for operand in dict.fromkeys(self.operands(each)):
+                self.users.setdefault(operand, []).append(each)
+
+    def operands(self, instruction: Instruction) -> list[Instruction]:
+        """The values that an instruction uses; none for a call, whose computation uses them."""
+        if any(called in self.callers for called in instruction.called):
+            return []
+        return [self.value(operand) for operand in instruction.operands]
+
+    def value(self, each: Instruction) -> Instruction:
+        """The instruction that computes a value: outside for a parameter, inside for the result of a call."""
+        while True:
+            home = self.home[each]
+            if each.opcode == "parameter" and home in self.callers:
+                each = self.callers[home].operands[each.attributes.number]
+            elif each.called and each.called[0] in self.callers:
+                each = each.called[0].root
+            elif each.opcode == "get_tuple_element" and (tuple_ := self.value(each.operands[0])).opcode == "tuple":
+                each = tuple_.operands[each.attributes.index]
+            else:
+                return each
+
+
 class _Comparison:
     """The pairs of matched computations of two modules."""
 
@@ -295,17 +381,68 @@ class _Comparison:
         self.partner: dict[Computation, Computation] = {}
         self.taken: set[Computation] = set()
         self.pairs: dict[Computation, Pairs] = {}
+        self.paired: dict[Instruction, Instruction] = {}
+        self.moved_away: dict[Instruction, Instruction] = {}
+        self.moved_here: dict[Instruction, Instruction] = {}
 
     def rows(self) -> Iterator[ComputationDiff]:
         """The differences of the computations in the order of the new program, then the removed computations."""
         self._pair_all()
+        self._pair_across()
         of_new = {new: old for old, new in self.partner.items()}
         for new in self.new.computations:
             old = of_new.get(new)
-            yield ComputationDiff(None, new, added=new.instructions) if old is None else self._row(old, new)
+            if old is None:
+                added = tuple(each for each in new.instructions if each not in self.moved_here)
+                yield ComputationDiff(None, new, added=added, moved=self._moved(new))
+            else:
+                yield self._row(old, new)
         for old in self.old.computations:
             if old not in self.partner:
-                yield ComputationDiff(old, None, removed=old.instructions)
+                removed = tuple(each for each in old.instructions if each not in self.moved_away)
+                yield ComputationDiff(old, None, removed=removed)
+
+    def _pair_across(self) -> None:
+        """Pair instructions that are in calls or fusions in one program with those that are not in the other.
+
+        Neighbours of pairs are paired where the values that they use or that use them are the same through calls.
+        """
+        self.paired = {a: b for pairs in self.pairs.values() for a, b in pairs.new.items()}
+        olds = {each for side in self.old.computations for each in side.instructions if each not in self.paired}
+        news = {each for side in self.new.computations for each in side.instructions}.difference(self.paired.values())
+        if not olds or not news:
+            return
+        one, other = self.flows
+        if not one.callers and not other.callers:
+            return
+        stack = [*self.paired.items(), (one.value(self.old.entry.root), other.value(self.new.entry.root))]
+        while stack:
+            a, b = stack.pop()
+            near = [(a, b), *zip(one.operands(a), other.operands(b), strict=False)]
+            users = _by(_opcode, one.users.get(a, ())), _by(_opcode, other.users.get(b, ()))
+            for opcode, several in users[0].items():
+                if len(several) == len(others := users[1].get(opcode, [])) == 1:
+                    near.append((several[0], others[0]))
+            for x, y in near:
+                if x in olds and y in news and x.opcode == y.opcode:
+                    self.paired[x] = self.moved_away[x] = y
+                    self.moved_here[y] = x
+                    olds.discard(x)
+                    news.discard(y)
+                    stack.append((x, y))
+
+    @cached_property
+    def flows(self) -> tuple[_Flow, _Flow]:
+        return _Flow(self.old), _Flow(self.new)
+
+    def _moved(self, new: Computation) -> tuple[Changed, ...]:
+        """The instructions of a computation that another one had before."""
+        rows = [(self.moved_here[each], each) for each in new.instructions if each in self.moved_here]
+        found = []
+        for a, b in rows:
+            place = Change("computation", self.flows[0].home[a].name, new.name)
+            found.append(Changed(a, b, (place, *self._changes(a, b, None, set()))))
+        return tuple(found)
 
     def _pair(self, a: Computation, b: Computation) -> None:
         """Pair two computations, and the computations that their paired instructions call as the same region."""
@@ -344,7 +481,8 @@ class _Comparison:
 
     def _row(self, old: Computation, new: Computation) -> ComputationDiff:
         pairs = self.pairs[old]
-        removed, added = pairs.rest()
+        removed = [each for each in pairs.rest()[0] if each not in self.moved_away]
+        added = [each for each in pairs.rest()[1] if each not in self.moved_here]
         moved = _find_moved(pairs)
         changed = []
         for each in new.instructions:
@@ -356,20 +494,31 @@ class _Comparison:
         if pairs.new.get(old.root) is not new.root:
             changes = (*changes, Change("root", old.root.name, new.root.name))
         matched = tuple(pairs.new.items())
-        return ComputationDiff(old, new, matched, changes, tuple(changed), tuple(added), tuple(removed))
+        moved_here = self._moved(new)
+        return ComputationDiff(old, new, matched, changes, tuple(changed), tuple(added), tuple(removed), moved_here)
 
-    def _changes(self, old: Instruction, new: Instruction, pairs: Pairs, moved: set[Instruction]) -> Iterator[Change]:
+    def _is_operand(self, old: Instruction, new: Instruction) -> bool:
+        """Whether two operands are paired, or are the same value through calls."""
+        if self.paired.get(old) is new:
+            return True
+        if not self.moved_away:
+            return False
+        return self.paired.get(self.flows[0].value(old)) is self.flows[1].value(new)
+
+    def _changes(
+        self, old: Instruction, new: Instruction, pairs: Pairs | None, moved: set[Instruction]
+    ) -> Iterator[Change]:
         yield from _change("name", old.name, new.name)
         yield from _change("opcode", old.opcode.replace("_", "-"), new.opcode.replace("_", "-"))
         if not compatible(old.shape, new.shape):
             yield Change("shape", str(old.shape.plain()), str(new.shape.plain()))
-        yield from _of_operands(old, new, pairs)
+        yield from _of_operands(old, new, self._is_operand)
         yield from self._of_attributes(old, new)
-        if {pairs.new.get(each) for each in old.control} != {*new.control}:
+        if {self.paired.get(each) for each in old.control} != {*new.control}:
             yield Change("control-predecessors", _names(old.control), _names(new.control))
         if old.annotations is not new.annotations:
             yield from _of_notes(old.annotations, new.annotations, UNSEEN)
-        if new in moved:
+        if new in moved and pairs is not None:
             yield Change("place", _place(old, pairs.before), _place(new, pairs.after))
 
     def _of_attributes(self, old: Instruction, new: Instruction) -> Iterator[Change]:
@@ -413,12 +562,15 @@ def _literal(array: Any) -> str:
     return literal_text(array) if array.size <= _SHOWN else f"{array.size} elements"
 
 
-def _of_operands(old: Instruction, new: Instruction, pairs: Pairs) -> Iterator[Change]:
-    if (old.opcode, old.segments, len(old.operands)) != (new.opcode, new.segments, len(new.operands)):
-        if [pairs.new.get(each) for each in old.operands] != [*new.operands]:
+def _of_operands(
+    old: Instruction, new: Instruction, is_same: Callable[[Instruction, Instruction], bool]
+) -> Iterator[Change]:
+    is_alike = len(old.operands) == len(new.operands)
+    wrong = [n for n, (a, b) in enumerate(zip(old.operands, new.operands, strict=False)) if not is_same(a, b)]
+    if (old.opcode, old.segments) != (new.opcode, new.segments) or not is_alike:
+        if wrong or not is_alike:
             yield Change("operands", _names(old.operands), _names(new.operands))
         return
-    wrong = [n for n, (a, b) in enumerate(zip(old.operands, new.operands, strict=True)) if pairs.new.get(a) is not b]
     labels = operand_labels(OPS[new.opcode], len(new.operands), new.segments) if wrong else []
     for n in wrong:
         yield Change(
@@ -465,7 +617,7 @@ def _find_moved(pairs: Pairs) -> set[Instruction]:
 # As lines of text and as plain data.
 
 Paint = Callable[[str, str], str]
-_MARKS = {"changed": "~", "added": "+", "removed": "-"}
+_MARKS = {"changed": "~", "moved": ">", "added": "+", "removed": "-"}
 
 
 def _plain(text: str, kind: str) -> str:
@@ -489,7 +641,10 @@ def as_lines(diff: Diff, paint: Paint = _plain, all: bool = False, more: str = M
         yield paint(more_text(hidden, more, "computation"), "folded")
 
 
-_STYLES = {"changed": "waits", "added": "good", "removed": "bad", "same": "good", "different": "bad", "folded": "dim"}
+_STYLES = {
+    "changed": "waits", "moved": "waits", "added": "good", "removed": "bad", "same": "good", "different": "bad",
+    "folded": "dim",
+}  # fmt: skip
 
 
 def styled_lines(diff: Diff) -> Iterator[Line]:
@@ -519,31 +674,39 @@ def _computation(each: ComputationDiff, paint: Paint, all: bool, more: str) -> I
     if each.before is None or each.after is None:
         kind = "added" if each.before is None else "removed"
         count = len(each.added) + len(each.removed)
-        yield paint(f"{each.name}: entire computation {kind}, {count} instruction{'s' * (count != 1)}", kind)
-        return
-    rows = (("matched", each.matched), ("changed", each.changed), ("added", each.added), ("removed", each.removed))
-    yield paint(f"{each.name}: " + ", ".join(f"{len(found)} {word}" for word, found in rows if found), "")
-    for change in each.changes:
-        yield paint(f"  {change}", "changed")
-    changed = {row.after: row for row in each.changed}
-    added = set(each.added)
-    differing = [*each.removed, *(one for one in each.after.instructions if one in added or one in changed)]
+        here = f", and {len(each.moved)} moved here" * bool(each.moved)
+        entire = "entire " * (not here)
+        yield paint(f"{each.name}: {entire}computation {kind}, {count} instruction{'s' * (count != 1)}{here}", kind)
+        differing = [row.after for row in each.moved]
+    else:
+        rows = [("matched", each.matched), *((word, getattr(each, word)) for word in _MARKS)]
+        yield paint(f"{each.name}: " + ", ".join(f"{len(found)} {word}" for word, found in rows if found), "")
+        for change in each.changes:
+            yield paint(f"  {change}", "changed")
+        listed = {*each.added, *(row.after for row in (*each.changed, *each.moved))}
+        differing = [*each.removed, *(one for one in each.after.instructions if one in listed)]
+    changed = {row.after: row for row in each.changed} | {row.after: row for row in each.moved}
+    moved = {row.after for row in each.moved}
+    removed, added = {*each.removed}, {*each.added}
     shown, hidden = folded(differing, all)
-    for number, instruction in enumerate(shown):
-        if number < len(each.removed):
+    for instruction in shown:
+        if instruction in removed:
             yield _line(instruction, "removed", paint)
         elif instruction in added:
             yield _line(instruction, "added", paint)
         else:
-            yield from _changed_lines(changed[instruction], paint)
+            yield from _changed_lines(changed[instruction], "moved" if instruction in moved else "changed", paint)
     if hidden:
         yield paint(f"  {more_text(hidden, more)}", "folded")
 
 
-def _changed_lines(row: Changed, paint: Paint) -> Iterator[str]:
-    is_renamed = row.before.name != row.after.name
-    yield _line(row.after, "changed", paint) + (paint(f"  (was {row.before.name})", "") if is_renamed else "")
-    yield from (paint(f"      {change}", "") for change in row.changes if change.what != "name")
+def _changed_lines(row: Changed, kind: str, paint: Paint) -> Iterator[str]:
+    changes = {change.what: change for change in row.changes}
+    place = changes.pop("computation", None)
+    was = row.before.name if "name" in changes or place else ""
+    said = f"  (was {was}{f' in {place.before}' if place else ''})" if was else ""
+    yield _line(row.after, kind, paint) + paint(said, "")
+    yield from (paint(f"      {change}", "") for change in changes.values() if change.what != "name")
 
 
 def _line(instruction: Instruction, kind: str, paint: Paint) -> str:
@@ -570,6 +733,7 @@ def _row(each: ComputationDiff) -> dict[str, Any]:
         "matched": len(each.matched),
         "changes": list(map(_change_line, each.changes)),
         "changed": list(map(_changed_dict, each.changed)),
+        "moved": list(map(_changed_dict, each.moved)),
         "added": [instruction.name for instruction in each.added],
         "removed": [instruction.name for instruction in each.removed],
     }
