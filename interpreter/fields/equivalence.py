@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from attrs import evolve
 from shape_inference import XbuildError, refuse
 from xbuild.checking.model.program import as_program
 from xbuild.core.graph import Module, ModuleGroup, module_in
+from xbuild.process.limits import DeadlineError, within
 from xbuild.properties.effects import communicates
 from xbuild.properties.elementwise import wider
 from xbuild.properties.placement import target_of
@@ -138,7 +140,8 @@ def equivalent(
 
     reduction = None
     if reduce_extents is not False and not values and (reduce_extents or work(first) + work(second) > LARGE):
-        reduction = reduced(first, second, layouts, arguments or ())
+        with suppress(DeadlineError), within(None if limits is None else limits.seconds):
+            reduction = reduced(first, second, layouts, arguments or ())
     if reduction is not None:
         found = compared(
             reduction.one, reduction.other, reduction.laid, arguments=arguments or {}, extents=reduction.texts

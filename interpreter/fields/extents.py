@@ -20,6 +20,7 @@ from shape_inference.elided import ElidedArray
 from xbuild.core.callbacks import CALLBACKS
 from xbuild.core.graph import Instruction, Module
 from xbuild.core.op import opcodes
+from xbuild.process.limits import ask
 from xbuild.properties.effects import PLAIN_CALLS, start_of
 from xbuild.properties.placement import is_same, target_of
 from xbuild.properties.sites import reached
@@ -139,12 +140,12 @@ class SharedExtents:
 
     def of(self, value: Instruction, number: int = 0) -> list[Factors]:
         """The factors of the dimensions of an array of a value, which counts the arrays of a tuple."""
-        key = value, number
-        if key not in self.dims:
-            shape = [*leaves(value.shape)][number]
-            is_fixed = not isinstance(shape, Shape) or shape.is_dynamic
-            self.dims[key] = [[Atom(n, is_fixed)] for n in shape.dims] if isinstance(shape, Shape) else []
-        return self.dims[key]
+        if (value, number) not in self.dims:
+            for place, shape in enumerate(leaves(value.shape)):
+                is_fixed = not isinstance(shape, Shape) or shape.is_dynamic
+                dims = [[Atom(n, is_fixed)] for n in shape.dims] if isinstance(shape, Shape) else []
+                self.dims.setdefault((value, place), dims)
+        return self.dims[value, number]
 
     def arrays(self, value: Instruction) -> list[list[Factors]]:
         """The factors of all arrays of a value."""
@@ -154,6 +155,7 @@ class SharedExtents:
         """Take all instructions of a program."""
         for computation in reached(module.entry):
             for each in computation.instructions:
+                ask()
                 self._read(each)
         for computation in reached(module.entry):
             for each in computation.instructions:
@@ -251,7 +253,7 @@ class SharedExtents:
 
     def _element(self, each: Instruction) -> list[list[Factors]]:
         first = first_leaf(each)
-        return self.arrays(each.operands[0])[first : first + len(self.arrays(each))]
+        return [self.of(each.operands[0], first + number) for number, _ in enumerate(leaves(each.shape))]
 
     def _same_call(self, each: Instruction) -> None:
         (called,) = each.called

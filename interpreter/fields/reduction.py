@@ -37,6 +37,7 @@ from xbuild.core.callbacks import CALLBACKS
 from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.core.op import OPS
 from xbuild.editing.refusals import infer_edited_shape
+from xbuild.process.limits import ask
 from xbuild.properties.effects import PLAIN_CALLS
 from xbuild.properties.placement import is_same, target_of
 from xbuild.properties.rewriting import Rewriter, with_called
@@ -113,8 +114,8 @@ Counts = list[Count]
 class _Counts:
     """The counts of all values of programs for the dimensions that have an atom, and the largest ones."""
 
-    def __init__(self, shared: SharedExtents, atom: Atom) -> None:
-        self.shared, self.atom = shared, atom
+    def __init__(self, shared: SharedExtents, atom: Atom, places: Mapping[Array, int], visits: int) -> None:
+        self.shared, self.atom, self.places, self.visits = shared, atom, places, visits
         self.total = self.free = 0
         self.is_ordered = False
 
@@ -127,17 +128,21 @@ class _Counts:
         """The counts of the root of a computation; without arguments, its parameters are inputs."""
         local: dict[Instruction, Counts] = {}
         for each in computation.instructions:
+            ask()
             if each.opcode == "parameter" and arguments is not None:
                 local[each] = [*arguments[each.attributes.number]]
             else:
                 local[each] = self._counts(each, [local[operand] for operand in each.operands])
+            self.visits -= len(local[each]) + 1
+            if self.visits < 0:
+                raise _TooManyVisits
             for number, count in enumerate(local[each]):
                 self._note(count, self._places(each, number))
         return local[computation.root]
 
     def _places(self, value: Instruction, number: int) -> int:
         """How many factors of the dimensions of an array are the atom."""
-        return sum(atom is self.atom for dim in self.shared.of(value, number) for atom in flat(dim))
+        return self.places.get((value, number), 0)
 
     def _note(self, count: Count, places: int) -> None:
         self.total = max(self.total, count.degree.total)
@@ -375,16 +380,21 @@ def reduced(one: Subject, other: Subject, laid: ResolvedLayouts, fixed: Iterable
     for number in fixed:
         fix(atom for array in shared.arrays(entries[0].parameters[number]) for dim in array for atom in dim)
     sizes: dict[Atom, int] = {}
-    for atom in _free_atoms(shared):
-        counts = _Counts(shared, atom)
-        for entry in entries:
-            counts.read(entry)
-        needed = counts.needed()
+    places, visits = _places_of(shared), _MOST_VISITS
+    for atom in sorted(places, key=lambda atom: atom.size, reverse=True):
+        counts = _Counts(shared, atom, places[atom], visits)
+        try:
+            for entry in entries:
+                counts.read(entry)
+        except _TooManyVisits:
+            break
+        visits, needed = counts.visits, counts.needed()
         size = next((n for n in range(needed, atom.size) if atom.size % n == 0), None) if needed < atom.size else None
         if size is not None:
             sizes[atom] = size
     if not sizes:
         return None
+    sizes = {atom: sizes[atom] for atom in places if atom in sizes}
     try:
         left, right = (
             Subject(_Smaller(shared, sizes).module(subject.modules[0]), subject.rowwise) for subject in (one, other)
@@ -395,9 +405,27 @@ def reduced(one: Subject, other: Subject, laid: ResolvedLayouts, fixed: Iterable
     return SmallerPrograms(left, right, smaller, sizes, shared, tuple(_texts(shared, sizes, entries)))
 
 
-def _free_atoms(shared: SharedExtents) -> list[Atom]:
-    every = {atom: None for array in shared.dims.values() for dim in array for atom in flat(dim)}
-    return [atom for atom in every if not atom.is_fixed and atom.size > 1]
+Array = tuple[Instruction, int]
+"""An array of a value, by its place among those of a tuple."""
+
+_MOST_VISITS = 10_000_000
+"""The most arrays at which counts are taken, for all atoms together: about 20 seconds. Later atoms keep their sizes."""
+
+
+class _TooManyVisits(Exception):
+    """Counts were taken at as many arrays as is worth it."""
+
+
+def _places_of(shared: SharedExtents) -> dict[Atom, dict[Array, int]]:
+    """The atoms that are free to change, and how many factors of the dimensions of each array each of them is."""
+    found: dict[Atom, dict[Array, int]] = {}
+    for array, dims in shared.dims.items():
+        for dim in dims:
+            for atom in flat(dim):
+                if not atom.is_fixed and atom.size > 1:
+                    places = found.setdefault(atom, {})
+                    places[array] = places.get(array, 0) + 1
+    return found
 
 
 def _texts(shared: SharedExtents, sizes: Mapping[Atom, int], entries: Sequence[Computation]) -> Iterator[str]:
