@@ -195,8 +195,10 @@ class Child:
         try:
             while True:
                 self._answers.put(receive(self.process.stdout))  # type: ignore[arg-type]
-        except Exception:  # it has died, perhaps within an answer, or what it sends is no message
+        except EOFError:  # it has died, perhaps within an answer
             self._answers.put(None)
+        except Exception:  # what it sends is no message, or it has died within an array
+            self._answers.put(({}, {}))
 
     def run(self, job: Job, seconds: float | None = None) -> Outcome:
         """The leaves of the results by device, or a Failure; after the failures `died` and `late` the child is dead.
@@ -223,7 +225,7 @@ class Child:
         if isinstance(words.get("died"), int):
             message = f"the process died with {_status(words['died'])}"
             return Failure("died", "\n  ".join([message, *self._last_words(said)]))
-        return self._death(5 if answer is None else 0)
+        return self._death(5 if answer is None else 0.5)
 
     def _has_started(self) -> bool:
         """Whether the child has imported its engine; the child's first message states this."""

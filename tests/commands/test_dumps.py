@@ -193,3 +193,4 @@ def test_hostile_files_of_a_dump_are_lines_of_their_own(tmp_path: Path) -> None:
                         r"\x1b[31mred\u202e\t": "ok:", "cut": "cannot be read as gzip"}.items():  # fmt: skip
         assert any(line.startswith(f"{name} ") and words in line for line in result.stdout.splitlines()), name
     assert result.stdout.replace("\n", "").isprintable()
+    assert "select one module" in usage(xbuild("extract", tmp_path))  # none is opened to say which

@@ -129,7 +129,7 @@ class Pages:
     def lines(self) -> Iterator[set[str]]:
         """What is to be read in each page: scopes, and source lines, which name them, too."""
         yield scopes(self.rows)
-        yield {shown(f"{short_path(row[2])}:3 in {row[0]}") for row in self.rows if row[2]}
+        yield {shown(f"{short_path(row[2])}:3{(f' in {row[0]}' if row[0] else '')}") for row in self.rows if row[2]}
 
     def faults(self, plain: Pages, opened: Sequence[dict[str, Any]]) -> Iterator[str]:
         """What is wrong with the pages as a browser has them; `opened` is what it tells of both."""

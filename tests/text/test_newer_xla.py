@@ -76,7 +76,7 @@ def test_the_order_of_a_compare(dtype: str, order: str, type_: str | None) -> No
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    ("order=FLOAT", "got order=FLOAT"), ("order=TOTAL, type=FLOAT", "both state the order"),
+    ("order=FLOAT", "got order=FLOAT"), ("order=TOTAL, type=FLOAT", "both specify the order"),
 ])  # fmt: skip
 def test_an_order_that_is_none_is_refused(words: str, message: str) -> None:
     with pytest.raises(xb.HloParseError, match=message):

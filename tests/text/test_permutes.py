@@ -42,7 +42,7 @@ WRONG = {
     "slice_sizes={{1}}\n  s": (
         "slice_sizes={{1,2}}\n  s",
         "attribute_length_mismatch",
-        "the length of [1, 2] in slice_sizes [[1, 2]] is 2",
+        "[1, 2] in slice_sizes [[1, 2]] has length 2",
     ),
 }
 

@@ -239,6 +239,8 @@ def module_in_dump(target: str) -> DumpedModule:
 
 def _rank(path: Path) -> tuple[bool, int]:
     """The rank of a text among those of a dump: programs for several devices first, then by size."""
+    if not path.is_file():  # a pipe would block
+        return False, 0
     try:
         with path.open("rb") as file:
             head = file.read(_HEADER)
