@@ -76,7 +76,7 @@ def _arguments(name: str, command: click.Command) -> list[str]:
         elif each.name == "seed" and "--random" in each.opts:
             found += ["--random", "0"]
         elif each.name == "condition":
-            found += ["--while", "refused", "--jobs", "1"]
+            found += ["--while", "refused", "--jobs", "1", "--max-seconds", "10"]  # it uses all its time
         elif each.name == "attempt":  # the file of a learner
             found += ["--check", TARGET]
     return found
@@ -118,7 +118,7 @@ def _values(each: click.Option) -> Sequence[str]:
         return ("x", TARGET)
     if each.name == "max_bytes":
         return ("2", "1000000")
-    return ("20",) if each.name in ("seconds", "max_seconds") else ("2",)
+    return ("10",) if each.name in ("seconds", "max_seconds") else ("2",)
 
 
 @frozen
