@@ -409,7 +409,7 @@ Array = tuple[Instruction, int]
 """An array of a value, by its place among those of a tuple."""
 
 _MOST_VISITS = 10_000_000
-"""The most arrays at which counts are taken, for all atoms together: about 20 seconds. Later atoms keep their sizes."""
+"""The most arrays at which counts are taken, for all atoms together: about 12 seconds. Later atoms keep their sizes."""
 
 
 class _TooManyVisits(Exception):

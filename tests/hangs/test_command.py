@@ -8,19 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.hangs.jobs import unpack
 from xbuild.cli import main
 from xbuild.hangs.collecting import HOW
-
-
-@pytest.fixture(scope="module")
-def nvrx(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack("nvrx.tar.gz", tmp_path_factory.mktemp("nvrx"))
-
-
-@pytest.fixture(scope="module")
-def gloo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack("gloo.tar.gz", tmp_path_factory.mktemp("gloo"))
 
 
 def _run(*words: object) -> Result:

@@ -11,17 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.hangs.drawing_jobs import draw_job, draw_messages
-from tests.hangs.jobs import find, found, record, unpack
-
-
-@pytest.fixture(scope="module")
-def nvrx(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack("nvrx.tar.gz", tmp_path_factory.mktemp("nvrx"))
-
-
-@pytest.fixture(scope="module")
-def gloo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack("gloo.tar.gz", tmp_path_factory.mktemp("gloo"))
+from tests.hangs.jobs import find, found, record
 
 
 @pytest.mark.parametrize(

@@ -385,7 +385,7 @@ class _Function:
     def holds(self, texts: Sequence[str], seconds: float) -> bool:
         try:
             return bool(self.function(parse_hlo(texts[0])))
-        except Exception:
+        except Exception:  # it held for the given program without an error, so the smaller one is at fault
             return False
 
 
