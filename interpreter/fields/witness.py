@@ -407,7 +407,7 @@ def _distance_on(runs: Runs, probe: Probe, rows: Rows) -> Witness:
 def run_probes(comparison: ProgramComparison, seconds: float) -> ProbeResults:
     """What runs show of programs that are equal over the fields; `seconds` is how long those evaluations took.
 
-    Where all runs would take too long, those after the first are at smaller extents, if that is possible, and what they
+    Where all runs would take too long, the later ones are at smaller extents, if that is possible, and what they
     find is tested at the whole extents.
     """
     reason = _not_run(comparison)
@@ -417,7 +417,7 @@ def run_probes(comparison: ProgramComparison, seconds: float) -> ProbeResults:
     begun, most = time.process_time(), max(LEAST_SECONDS, SHARE * seconds)
     far: dict[str, Counterexample] = {}
     kinds: dict[str, None] = {}
-    search = runs
+    search, is_slow = runs, False
     planned = itertools.chain(((None, probe) for probe in kept), _combined(comparison, runs))
     for number, (elsewhere, probe) in enumerate(over(planned, "running both in floating point", "kinds of inputs")):
         if time.process_time() > begun + most:
@@ -433,13 +433,14 @@ def run_probes(comparison: ProgramComparison, seconds: float) -> ProbeResults:
             return ProbeResults(seen.example, tuple(far.values()), tuple(kinds))
         if seen.example is not None:
             far[probe.name] = seen.example
-        if not number and (time.process_time() - begun) * len(kept) > most:
-            search, left_out = _smaller_runs(comparison, runs)
+        if not is_slow and (time.process_time() - begun) * len(kept) > most * (number + 1):
+            is_slow = True
+            search, left_out = _smaller_runs(comparison, runs, after=probe.name)
 
     return ProbeResults(None, tuple(far.values()), tuple(kinds), left_out if kinds else "every run stopped")
 
 
-def _smaller_runs(comparison: ProgramComparison, runs: Runs) -> tuple[Runs, str]:
+def _smaller_runs(comparison: ProgramComparison, runs: Runs, *, after: str) -> tuple[Runs, str]:
     """Runs at smaller extents at which the programs agree on ordinary inputs, with a note; else the original runs."""
     for factor in FACTORS:
         there = comparison.smaller(factor)
@@ -447,7 +448,7 @@ def _smaller_runs(comparison: ProgramComparison, runs: Runs) -> tuple[Runs, str]
             found = Runs(there)
             seen = found.run_probe(0, ORDINARY)
             if seen is not None and seen.example is None:
-                return found, f"all but the ordinary inputs were run with large extents divided by {factor}"
+                return found, f"the inputs after the {after} ones were run with large extents divided by {factor}"
     return runs, ""
 
 
