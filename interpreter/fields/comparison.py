@@ -23,6 +23,7 @@ from xbuild.properties.variances import share_equal_arguments
 from ..rules.limits import LimitReached, Limits, check_time, running
 from ..runtime.report import Stopped
 from . import draws, layouts
+from .cuts import DEGREES, CutChooser, CutRun, Cuts
 from .degrees import BOUNDING, CHOOSING, LEAST, MOST, Degrees, draws_needed, log2_error, watched
 from .draws import Domain
 from .layouts import ResolvedLayouts
@@ -217,9 +218,42 @@ class ProgramComparison:
             self.done += 1
             required = max(least, draws_needed(self.degrees, self.bits)) if self.done > BOUNDING else least
             if required > MOST:
-                return self._undecided(f"arithmetic of degree {self._degree()}, which is too high for the prime fields")
+                too_high = f"arithmetic of degree {self._degree()}, which is too high for the prime fields"
+                return self._verdict_in_parts() or self._undecided(too_high)
         error = self.done * log2_error(self.degrees, self.bits)
         return Equivalence(kind="equal", draws=self.done, log2_error=error, degree=self._degree(), assumed=self.assumed)
+
+    def _verdict_in_parts(self) -> Equivalence | None:
+        """The verdict "equal" on programs that are compared in parts, if there are values at which to cut them."""
+        recorders = ValueRecorder(), ValueRecorder()
+        with self._random_functions_of(self.done) as (arrays, cut):
+            self.one.run(arrays, recorders[0].observe, self.limits)
+            self.other.run(cut, recorders[1].observe, self.limits)
+            matching = ValueMatching(*recorders)
+            for above in DEGREES:
+                chooser = CutChooser(matching, self.degree_bounds()[0], above)
+                self.one.run(arrays, chooser.observe, self.limits)
+                cuts, self.degrees, self.done, required = chooser.cuts(), self.degree_bounds(), 0, self.least
+                while self.done < required and self._agree_at(cuts, self.done):
+                    self.done += 1
+                    required = max(self.least, draws_needed(self.degrees, self.bits))
+                if self.done == required <= MOST:
+                    error = self.done * log2_error(self.degrees, self.bits)
+                    return Equivalence(
+                        kind="equal", draws=self.done, log2_error=error, degree=self._degree(), assumed=self.assumed
+                    )
+        return None
+
+    def _agree_at(self, cuts: Cuts, number: int) -> bool:
+        """Whether the programs agree at one draw, at all cuts and results; the first draw also bounds degrees."""
+        with self._random_functions_of(number) as (arrays, cut):
+            run = CutRun(cuts, np.random.default_rng([self.seed, number, 1]))
+            sides = zip((self.one, self.other), (arrays, cut), (cuts.one, cuts.other), self.degrees, strict=True)
+            left, right = (
+                subject.run(rows, run.observer(places, None if number else degrees), self.limits)
+                for subject, rows, places, degrees in sides
+            )
+            return not run.differs and self._first_difference(left, right) is None
 
     def _after_float_runs(self, found: Equivalence, seconds: float) -> Equivalence:
         """The verdict on programs that are equal over the fields, after runs in floating point."""

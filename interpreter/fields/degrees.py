@@ -11,22 +11,24 @@ Sections:
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 from math import ceil, log2, prod
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from attrs import define, field, frozen
 
-from shape_inference import Shape
+from shape_inference import Dims, Shape
 from shape_inference import leaves as arrays_of
 from shape_inference.trees import flatten
 from xbuild.core.graph import Instruction, Module
 from xbuild.core.memos import remembered
-from xbuild.core.op import opcodes
+from xbuild.core.op import OPS, opcodes
 from xbuild.properties.effects import LOOPS, MEETS, PLAIN_CALLS
+from xbuild.properties.placement import is_same
 from xbuild.properties.sites import reached
 
 from ..compiler.lines import Path
@@ -39,84 +41,168 @@ from .rules.places import known
 # ----------------------------------------------------------------------------
 # Degrees of quotients of polynomials, and of nested tuples of them
 
-_MANY = 64
-"""From so many denominators on they count as one."""
+Coordinate: TypeAlias = tuple[int, int]
+"""A dimension of an array, and how many places along it count as one: (d, 4) counts a place i along d as i // 4."""
+ALL: Coordinate = (-1, 1)
+"""Any place along a dimension of a family."""
+_MANY = 512
+"""From so many families on they count as the product of all families so far."""
+
+
+class Family(NamedTuple):
+    """Polynomials that are in the denominators of an array: how often each counts, and the degree of each.
+
+    `extents` are those of the array of the family. `along` says for each of its dimensions which places an element has
+    in its denominator: the one place that follows from that of the element along one dimension, or all.
+    """
+
+    times: int
+    weight: int
+    extents: Dims = ()
+    along: tuple[Coordinate, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """The degree of what an element has of the family in its denominator."""
+        places = (extent for extent, at in zip(self.extents, self.along, strict=True) if at == ALL)
+        return self.times * self.weight * prod(places)
 
 
 @frozen
 class Degree:
-    """The degree of the numerators of an array over a common denominator.
+    """The degree of the numerator of each element of an array, over the product of its families.
 
-    That is a product of polynomials: of each how often it counts, and its degree. One that counts negatively is a
-    factor of all numerators.
+    A family that counts negatively is a factor of the numerators. An element may have more of a family in its
+    denominator than it needs; then its numerator has it too.
     """
 
     numerator: int = 0
-    denominators: Mapping[Any, tuple[int, int]] = field(factory=dict)
+    families: Mapping[Any, Family] = field(factory=dict)
 
     @property
     def total(self) -> int:
-        """The degree of numerators and denominator together."""
-        return self.numerator + sum(abs(count) * weight for count, weight in self.denominators.values())
+        """The degree of numerator and denominator together."""
+        return self.numerator + sum(abs(family.total) for family in self.families.values())
 
 
 Tree: TypeAlias = Degree | tuple["Tree", ...]
 """The degree of an array, or those of the elements of a tuple; a tuple may have one for all its elements."""
+Moves: TypeAlias = Callable[[Coordinate, int], Coordinate]
+"""The coordinate of an element of a result that says which of so many places of an operand it comes from."""
 
 
-def joined(trees: Iterable[Tree]) -> Degree:
-    """The degree of sums, and of arrays that have elements of several: all over the denominators of any."""
-    each = [leaf for tree in trees for leaf in flatten(tree)]
-    weights = {key: weight for degree in each for key, (_, weight) in degree.denominators.items()}
-    counts = {key: max(_count(degree, key) for degree in each) for key in weights}
-    missing = (sum((counts[key] - _count(degree, key)) * weights[key] for key in counts) for degree in each)
-    numerator = max((d.numerator + more for d, more in zip(each, missing, strict=True)), default=0)
-    return _few(Degree(numerator, {key: (count, weights[key]) for key, count in counts.items() if count}))
+def joined(degrees: Iterable[Degree]) -> Degree:
+    """The degree of sums of elements at the same place of several arrays, and of choices."""
+    each = list(dict.fromkeys(map(_Same, degrees)))
+    if len(each) == 1:
+        return each[0].degree
+    targets: dict[Any, Family] = {}
+    for key in dict.fromkeys(key for same in each for key in same.degree.families):
+        several = [same.degree.families[key] for same in each if key in same.degree.families]
+        along = _common(several)
+        least = 0 if len(several) < len(each) or any(family.along != along for family in several) else None
+        most = max(family.times for family in several)
+        targets[key] = several[0]._replace(
+            times=most if least is None else max(most, least), along=along, weight=max(f.weight for f in several)
+        )
+    numerator = max((_numerator_over(same.degree, targets) for same in each), default=0)
+    return Degree(numerator, {key: target for key, target in targets.items() if target.times})
 
 
-def _count(degree: Degree, key: Any) -> int:
-    return degree.denominators.get(key, (0, 0))[0]
+@frozen(eq=False)
+class _Same:
+    """A degree that is compared by identity."""
+
+    degree: Degree
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.degree is other.degree
+
+    def __hash__(self) -> int:
+        return id(self.degree)
+
+
+def _common(several: Sequence[Family]) -> tuple[Coordinate, ...]:
+    """The places of all of these that an element may have."""
+    first = several[0].along
+    if all(family.along == first for family in several):
+        return first
+    return tuple(ats[0] if len({*ats}) == 1 else ALL for ats in zip(*(f.along for f in several), strict=True))
+
+
+def _numerator_over(degree: Degree, targets: Mapping[Any, Family]) -> int:
+    """The degree of the numerators over other denominators, which have what these have."""
+    own = sum(family.total for family in degree.families.values())
+    return degree.numerator + sum(target.total for target in targets.values()) - own
 
 
 def joined_trees(one: Tree, other: Tree) -> Tree:
     """The degrees of the elements of what is one of two values."""
+    if isinstance(one, Degree) and isinstance(other, Degree):
+        return joined([one, other])
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         return tuple(joined_trees(*pair) for pair in zip(one, other, strict=True))
-    return joined([one, other])
+    return of_any([one, other])
+
+
+def of_any(trees: Iterable[Tree]) -> Degree:
+    """The degree of an array that has elements of several others."""
+    leaves = [leaf for tree in trees for leaf in flatten(tree)]
+    return leaves[0] if len(leaves) == 1 else joined(map(spread, leaves))
 
 
 def multiplied(degrees: Iterable[Degree]) -> Degree:
-    """The degree of products."""
+    """The degree of products of elements at the same place of several arrays."""
     each = list(degrees)
-    common: dict[Any, tuple[int, int]] = {}
-    for degree in each:
-        for key, (count, weight) in degree.denominators.items():
-            common[key] = common.get(key, (0, 0))[0] + count, weight
-    common = {key: found for key, found in common.items() if found[0]}
-    return _few(Degree(sum(degree.numerator for degree in each), common))
+    numerator, families = sum(degree.numerator for degree in each), dict[Any, Family]()
+    for key in dict.fromkeys(key for degree in each for key in degree.families):
+        several = [degree.families[key] for degree in each if key in degree.families]
+        along, weight, count = _common(several), max(family.weight for family in several), 0
+        for family in several:
+            moved = family._replace(along=along, weight=weight)
+            if family.along == along or family.times > 0:
+                count += family.times
+                numerator += max(moved.total - family.total, 0)
+            else:
+                numerator -= family.total
+        if count:
+            families[key] = Family(count, weight, several[0].extents, along)
+    return Degree(numerator, families)
 
 
-def inverted(degree: Degree, size: int, key: Any) -> Degree:
-    """The degree of inverses of `size` elements, over the product of their numerators."""
-    turned = {key: (-count, weight) for key, (count, weight) in degree.denominators.items()}
-    if not degree.numerator or not size:
+def moved(degree: Degree, to: Moves) -> Degree:
+    """The degree of an array whose elements are those of another, or sums of them."""
+    numerator, families = degree.numerator, dict[Any, Family]()
+    for key, family in degree.families.items():
+        along = tuple(
+            at if at == ALL else to(at, extent) for at, extent in zip(family.along, family.extents, strict=True)
+        )
+        there = family._replace(along=along)
+        if family.times < 0 and there.total != family.total:
+            numerator -= family.total
+            continue
+        numerator += there.total - family.total
+        families[key] = there
+    return Degree(numerator, families)
+
+
+def spread(degree: Degree) -> Degree:
+    """The degree of elements, or sums of elements, from any places of an array."""
+    return moved(degree, lambda at, extent: ALL) if any(f.extents for f in degree.families.values()) else degree
+
+
+def inverted(degree: Degree, key: Any, extents: Dims = (), along: tuple[Coordinate, ...] = ()) -> Degree:
+    """The degree of inverses, each over its numerator: a family of polynomials with that key."""
+    turned = {other: family._replace(times=-family.times) for other, family in degree.families.items()}
+    if not degree.numerator:
         return Degree(0, turned)
-    return Degree((size - 1) * degree.numerator, turned | {key: (1, size * degree.numerator)})
+    return Degree(0, turned | {key: Family(1, degree.numerator, extents, along)})
 
 
 def repeated(degree: Degree, count: int) -> Degree:
     """The degree of products of `count` factors."""
-    powers = {key: (times * count, weight) for key, (times, weight) in degree.denominators.items()}
+    powers = {key: family._replace(times=family.times * count) for key, family in degree.families.items()}
     return Degree(degree.numerator * count, powers)
-
-
-def _few(degree: Degree) -> Degree:
-    """The same degree with fewer denominators, if there are many."""
-    if len(degree.denominators) <= _MANY:
-        return degree
-    above = sum(-count * weight for count, weight in degree.denominators.values() if count < 0)
-    below = sum(count * weight for count, weight in degree.denominators.values() if count > 0)
-    return Degree(degree.numerator + above, {object(): (1, below)})
 
 
 # ----------------------------------------------------------------------------
@@ -127,6 +213,8 @@ def _few(degree: Degree) -> Degree:
 Key: TypeAlias = tuple[int, ...]
 """A device, and the ids of the instructions of a call path."""
 
+EVERY = object()
+"""The key of the product of all families."""
 MOST_NUMBERS = 1 << 14
 """The largest array whose numbers are looked at."""
 MOST_EXPONENTS = 64
@@ -162,10 +250,11 @@ def watched(modules: Iterable[Module]) -> frozenset[Instruction]:
 class Degrees:
     """The degrees of all values of all devices, as they are observed.
 
-    `most` is the largest; `random` counts the variables of each random function, which are elements of its results;
-    `operands` has the largest degree of what each is applied to. What comes from another device by a channel, or from a
-    start, counts as the largest so far. At the numbers of `watched` instructions it is looked. `by_laws`: whether
-    functions that are quotients of exponentials are read so.
+    `most` is the largest, and `largest` those of numerators and denominators; `random` counts the variables of each
+    random function, which are elements of its results; `operands` has the largest degree of what each is applied to.
+    What comes from another device by a channel, or from a start, counts as the largest so far. `watched` are the
+    instructions whose numbers are looked at. `by_laws`: whether functions that are quotients of exponentials are read
+    so. `families` has the degree of each family, and `every` that of their product.
     """
 
     watched: frozenset[Instruction]
@@ -174,8 +263,11 @@ class Degrees:
     calls: dict[Any, Tree] = field(factory=dict)
     met: dict[Any, Degree] = field(factory=dict)
     exponents: dict[Key, tuple[float, float]] = field(factory=dict)
-    numbers: dict[Key, tuple[int, int]] = field(factory=dict)
+    numbers: dict[Key, tuple[Any, Dims, tuple[Coordinate, ...]]] = field(factory=dict)
     devices: set[int] = field(factory=set)
+    families: dict[Any, int] = field(factory=dict)
+    every: int = 0
+    largest: tuple[int, int] = 1, 0
     most: int = 1
     random: Counter[str] = field(factory=Counter)
     operands: Counter[str] = field(factory=Counter)
@@ -188,25 +280,62 @@ class Degrees:
         if not is_float(instruction.shape):
             self.found[key] = Degree()
             return
-        degree = self._degree(instruction, path, key, trips)
+        degree = self._with_few_families(self._degree(instruction, path, key, trips))
         if instruction in self.watched:
             self._note(key, np.asarray(value))
         self.found[key] = degree
-        self.most = max(self.most, *(leaf.total for leaf in flatten(degree)))
+        for leaf in flatten(degree):
+            totals = [family.total for family in leaf.families.values()]
+            above, below = leaf.numerator - sum(t for t in totals if t < 0), sum(t for t in totals if t > 0)
+            self.largest = max(self.largest[0], above), max(self.largest[1], below)
+            self.most = max(self.most, above + below)
+
+    def exceeds(self, most: int, device: int, path: Path) -> bool:
+        """Whether the degree of the last value of an instruction is larger."""
+        tree = self.found[device, *(id(place.instruction) for place in path)]
+        return isinstance(tree, Degree) and tree.total > most
+
+    def restart(self, device: int, path: Path) -> None:
+        """Take the last value of an instruction as new variables."""
+        self.found[device, *(id(place.instruction) for place in path)] = Degree(1)
+
+    def _with_few_families(self, tree: Tree) -> Tree:
+        """The same degrees, over the product of all families so far where there are many."""
+        if isinstance(tree, tuple):
+            found = tuple(map(self._with_few_families, tree))
+            return tree if all(map(operator.is_, found, tree)) else found
+        for key, family in tree.families.items():
+            size = family.weight * prod(family.extents)
+            if key is not EVERY and size > self.families.get(key, 0):
+                self.every += size - self.families.get(key, 0)
+                self.families[key] = size
+        if len(tree.families) <= _MANY:
+            return tree
+        times = [family.times for key, family in tree.families.items() if key is not EVERY]
+        most = max(times) + (tree.families[EVERY].times if EVERY in tree.families else 0)
+        own = sum(family.total for family in tree.families.values())
+        return Degree(tree.numerator + most * self.every - own, {EVERY: Family(most, self.every)})
 
     def _note(self, key: Key, value: Any) -> None:
         """Keep which numbers an array has, and of few known ones the least and the largest, which may be exponents."""
         if value.dtype != np.uint64 or not 0 < value.size <= MOST_NUMBERS:
             return
-        numbers = np.unique(value)
-        self.numbers[key] = len(numbers), hash(numbers.tobytes())
+        numbers, along = value, list[Coordinate]()
+        for dim in range(value.ndim):
+            first = numbers.take([0], dim)
+            if (numbers == first).all():
+                numbers = first
+            else:
+                along.append((dim, 1))
+        extents = tuple(n for n in numbers.shape if n > 1)
+        self.numbers[key] = (extents, hash(numbers.tobytes())), extents, tuple(along)
         if value.size <= MOST_EXPONENTS:
             reals = known(value)
             if np.isfinite(reals).all():
                 self.exponents[key] = float(reals.min()), float(reals.max())
 
     def _trees(self, outer: Key, operands: Iterable[Instruction]) -> list[Tree]:
-        return [self.found.get((*outer, id(operand)), Degree(self.most)) for operand in operands]
+        return [self.found.get((*outer, id(operand))) or self._unknown((outer, operand)) for operand in operands]
 
     def _degree(self, instruction: Instruction, path: Path, key: Key, trips: tuple[int, ...]) -> Tree:
         outer, opcode = key[:-1], instruction.opcode
@@ -217,13 +346,13 @@ class Degrees:
             return tuple(trees)
         if opcode == "get_tuple_element":
             return trees[0][instruction.attributes.index] if isinstance(trees[0], tuple) else trees[0]
-        if opcode in _PASSING and len(trees) == 1:
+        if (opcode in _PASSING or is_same(instruction)) and len(trees) == 1:
             return trees[0]
-        operands = [joined([tree]) for tree in trees]
+        operands = [of_any([tree]) for tree in trees]
         if opcode in MEETS:
             return self._folded(instruction, [self._on_all_devices(instruction, outer, trips)])
         if opcode in _FROM_ELSEWHERE:
-            return Degree(self.most)
+            return self._unknown((key, trips))
         if is_random(instruction):
             return self._random(instruction, operands, (key, trips))
         if instruction.called and opcode not in _FOLDS:
@@ -234,24 +363,33 @@ class Degrees:
         """The degree of the operands of a collective on any device that is known; computed once for all of these."""
         place = *outer[1:], id(instruction), trips, len(self.devices)
         if place not in self.met:
-            pairs = ((d, operand) for d in self.devices for operand in instruction.operands)
-            trees = [self.found.get((d, *outer[1:], id(operand))) for d, operand in pairs]
-            if None in trees:  # devices run several programs
-                return Degree(self.most)
-            self.met[place] = joined(tree for tree in trees if tree is not None)
+            trees = [
+                [self.found.get((d, *outer[1:], id(operand))) for operand in instruction.operands] for d in self.devices
+            ]
+            if any(None in several for several in trees):  # devices run several programs
+                return self._unknown(place)
+            self.met[place] = joined(of_any(tree for tree in several if tree is not None) for several in trees)
         return self.met[place]
+
+    def _unknown(self, key: Any) -> Degree:
+        """The degree of any value so far."""
+        return Degree(self.largest[0], {key: Family(1, self.largest[1])} if self.largest[1] else {})
 
     def _plain(self, instruction: Instruction, operands: list[Degree], key: Any) -> Degree:
         opcode = instruction.opcode
-        if opcode in _PRODUCTS:
+        if opcode == "multiply":
             return multiplied(operands)
+        if opcode == "dot":
+            return _of_dot(instruction, operands)
+        if opcode in _PRODUCTS:
+            return multiplied(map(spread, operands))
         if opcode == "divide":
             return multiplied([operands[0], self._inverse(instruction, operands[1], key)])
         if opcode == "sqrt":
             self._drawn(instruction, operands)
-            return inverted(Degree(1), distinct(instruction.operands[0]), key)
+            return inverted(Degree(1), key, *_varying(instruction.operands[0]))
         if opcode in _STATISTICS:
-            found = repeated(multiplied([*operands, Degree(1)]), 3)
+            found = repeated(multiplied([*map(spread, operands), Degree(1)]), 3)
             self._draw("rsqrt", _size(instruction.operands[1]), found)
             return found
         return self._folded(instruction, operands)
@@ -260,17 +398,17 @@ class Degrees:
         """The degree of inverses; those of the same numbers have one denominator, wherever they are computed."""
         by = instruction.operands[1]
         noted = self.numbers.get((*key[0][:-1], id(by)))
-        if noted is not None:
-            return inverted(divisor, *noted)
-        return inverted(divisor, distinct(by) * (1 + _is_complex(instruction)), key)
+        divisor = repeated(divisor, 2) if _is_complex(instruction) else divisor
+        return inverted(divisor, *(noted or (key, *_varying(by))))
 
     def _folded(self, instruction: Instruction, operands: list[Degree]) -> Degree:
         """The degree of a fold: by sums and choices the largest, else as if all elements were multiplied."""
         inside = [each for called in instruction.called for each in called.instructions]
         count = max(map(_size, instruction.operands), default=1) * max(len(self.devices), 1)
-        found = joined(operands)
         if instruction.opcode in _FOLDS | MEETS and any(map(_multiplies, instruction.called)):
-            found = repeated(joined([*operands, Degree(1)]), 1 + count * len(inside))
+            found = repeated(joined([*map(spread, operands), Degree(1)]), 1 + count * len(inside))
+        else:
+            found = joined(moved(degree, _moves(instruction, number)) for number, degree in enumerate(operands))
         for each in inside:
             if each.opcode in RANDOM or each.opcode == "sqrt":
                 self._draw(each.opcode, count, found)
@@ -281,15 +419,15 @@ class Degrees:
         if instruction.opcode == "tan":
             self._draw("cosine", distinct(instruction.operands[0]), joined(operands))
         if instruction.opcode == "tan" or (self.by_laws and instruction.opcode in OF_EXPONENTIALS):
-            return joined([inverted(Degree(1), distinct(instruction.operands[0]), key), Degree()])
+            return joined([inverted(Degree(1), key, *_varying(instruction.operands[0])), Degree()])
         if instruction.opcode != "power":
             return Degree(1)
         low, high = self.exponents.get((*key[0][:-1], id(instruction.operands[1])), (0.0, 0.0))
         terms = [repeated(operands[0], max(int(high), 0)), Degree(2 + operands[0].total)]
         if low != int(low) or high != int(high):  # with a square root, which is an inverse
-            terms.append(multiplied([*terms[:1], inverted(Degree(1), _size(instruction), object())]))
+            terms.append(multiplied([*terms[:1], inverted(Degree(1), (key, "root"), *_varying(instruction))]))
         if low < 0:
-            terms.append(inverted(repeated(operands[0], int(-low) + 1), _size(instruction), object()))
+            terms.append(inverted(repeated(operands[0], int(-low) + 1), key, *_varying(instruction)))
         return joined(terms)
 
     def _drawn(self, instruction: Instruction, operands: list[Degree]) -> None:
@@ -317,18 +455,18 @@ class Degrees:
             return before or operands[0]
         if caller.instruction.opcode in LOOPS:
             operands += [each for one in caller.instruction.called if (each := self._root(one, outer)) is not None]
-        return joined(operands)
+        return of_any(operands)
 
     def _root(self, computation: Any, outer: Key) -> Tree | None:
         return self.found.get((*outer, id(computation.root)))
 
     def _called(self, instruction: Instruction, operands: list[Tree], key: Key) -> Tree:
         if instruction.opcode == "scan":  # its outputs are of every trip
-            return Degree(self.most)
+            return self._unknown(key)
         same = key[:-1], instruction.called, instruction.operands
         roots = [found for callee in instruction.called if (found := self._root(callee, key)) is not None]
         if not roots:  # the walk took the result of an earlier call
-            return self.calls.get(same, Degree(self.most))
+            return self.calls.get(same) or self._unknown(key)
         if instruction.opcode == "while":
             tree = self.found.get((*key, id(instruction.attributes.condition.parameters[0])), operands[0])
         else:
@@ -339,6 +477,104 @@ class Degrees:
 
 def _size(instruction: Instruction) -> int:
     return max((prod(leaf.dims) for leaf in arrays_of(instruction.shape) if isinstance(leaf, Shape)), default=1)
+
+
+def _varying(instruction: Instruction) -> tuple[Dims, tuple[Coordinate, ...]]:
+    """The dimensions along which the elements of an array may differ, by the broadcasts that it is made by."""
+    dims = instruction.shape.dims  # type: ignore[union-attr]
+    along = {dim: dim for dim, extent in enumerate(dims) if extent > 1}
+    while instruction.opcode in _REPEATING and instruction.opcode != "reshape":
+        (operand,) = instruction.operands
+        to = _kept(instruction, 0)
+        along = {dim: along[there] for dim, there in enumerate(to) if there in along}
+        instruction = operand
+    if _size(instruction) == 1:
+        along = {}
+    several = sorted(along.values())
+    return tuple(dims[dim] for dim in several), tuple((dim, 1) for dim in several)
+
+
+def _kept(instruction: Instruction, number: int) -> Sequence[int | None]:
+    """For each dimension of an operand the dimension of the result along which elements have the same places."""
+    a, opcode = instruction.attributes, instruction.opcode.removesuffix("_start")
+    shapes = [each.shape for each in (instruction.operands[number], instruction)]
+    given, made = (shape.dims if isinstance(shape, Shape) else () for shape in shapes)
+    if opcode == "broadcast":
+        return [to if n == made[to] else None for n, to in zip(given, a.dimensions, strict=True)]
+    if opcode == "transpose":
+        return [a.permutation.index(dim) for dim in range(len(given))]
+    if opcode == "reduce":
+        left = [dim for dim in range(len(given)) if dim not in a.dimensions]
+        return [left.index(dim) if dim in left else None for dim in range(len(given))]
+    changed: Iterable[int] = ()
+    if opcode == "sort":
+        return [None if dim == a.dimension else dim for dim in range(len(given))]
+    if opcode in _ALONG:
+        changed = [getattr(a, name) for name in _ALONG[opcode]]
+    elif opcode == "reverse":
+        changed = a.dimensions
+    elif opcode == "pad":
+        changed = [dim for dim, at in enumerate(a.padding) if (at.low, at.high, at.interior) != (0, 0, 0)]
+    elif opcode not in _IN_PLACE and OPS[instruction.opcode].properties.elements != "same_place":
+        return [None] * len(given)
+    if len(given) != len(made):
+        return [None] * len(given)
+    return [None if dim in changed or n != made[dim] else dim for dim, n in enumerate(given)]
+
+
+_ALONG: Mapping[str, tuple[str, ...]] = {
+    "concatenate": ("dimension",), "all_gather": ("all_gather_dimension",), "reduce_scatter": ("scatter_dimension",),
+    "all_to_all": ("split_dimension", "concat_dimension"),
+}  # fmt: skip
+"""The attributes with the dimensions along which elements change places."""
+_IN_PLACE = frozenset({
+    "slice", "dynamic_slice", "dynamic_update_slice", "pad", "all_reduce", "collective_permute", "collective_broadcast",
+})  # fmt: skip
+"""Ops by which elements keep their places along dimensions whose extent they keep."""
+
+
+def _moves(instruction: Instruction, number: int) -> Moves:
+    """Where the elements of an operand are in the result."""
+    if instruction.opcode == "reshape":
+        return partial(_reshaped, instruction.operands[0].shape.dims, instruction.shape.dims)  # type: ignore[union-attr]
+    if number >= len(instruction.operands):
+        return lambda at, extent: ALL
+    kept = _kept(instruction, number)
+
+    def to(at: Coordinate, extent: int) -> Coordinate:
+        there = kept[at[0]] if at[0] < len(kept) else None
+        return ALL if there is None else (there, at[1])
+
+    return to
+
+
+def _reshaped(given: Dims, made: Dims, at: Coordinate, extent: int) -> Coordinate:
+    """The dimension of a reshaped array along which so many places follow from those along a given dimension.
+
+    The place in the whole array, in row-major order, divided by `inner`, modulo `extent`, is what counts.
+    """
+    dim, step = at
+    inner = step * prod(given[dim + 1 :])
+    for there, size in enumerate(made):
+        stride = prod(made[there + 1 :])
+        if size > 1 and inner % stride == 0 and (stride * size) % (inner * extent) == 0:
+            return there, inner // stride
+    return ALL
+
+
+def _of_dot(instruction: Instruction, operands: Sequence[Degree]) -> Degree:
+    """The degree of a dot: of sums, along the dimensions over which it goes, of products."""
+    a, rank = instruction.attributes, len(instruction.shape.dims)  # type: ignore[union-attr]
+    batches, summed = (a.lhs_batch_dims, a.rhs_batch_dims), (a.lhs_contracting_dims, a.rhs_contracting_dims)
+    free, sides = len(batches[0]), []
+    for side, degree in enumerate(operands):
+        to = {dim: n for n, dim in enumerate(batches[side])}
+        to |= {dim: rank + n for n, dim in enumerate(summed[side])}
+        for dim in range(len(instruction.operands[side].shape.dims)):  # type: ignore[union-attr]
+            if dim not in to:
+                to[dim], free = free, free + 1
+        sides.append(moved(degree, lambda at, extent, to=to: (to[at[0]], at[1])))  # type: ignore[misc]
+    return moved(multiplied(sides), lambda at, extent: at if at[0] < rank else ALL)
 
 
 def distinct(instruction: Instruction) -> int:

@@ -224,7 +224,7 @@ class _Counts:
         if opcode in _PRODUCTS:
             degree = multiplied([count.degree for count in operands])
         if opcode == "divide":
-            degree = multiplied([operands[0].degree, inverted(operands[1].degree, 1, each)])
+            degree = multiplied([operands[0].degree, inverted(operands[1].degree, each)])
             divides = divides or (operands[1].varies and operands[1].degree.total > 0)
         if is_sum(each):
             given = self.shared.of(each.operands[0])

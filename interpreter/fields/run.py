@@ -59,8 +59,11 @@ from .rules.wholes import drawn
 # The walk of a device: a coroutine that goes through a computation and makes requests to the grid.
 
 Trips: TypeAlias = tuple[int, ...]
-Observe: TypeAlias = Callable[[int, Path, Trips, Any], None]
-"""Called with the device, the call path of an instruction, the trips of the loops around it, and its value."""
+Observe: TypeAlias = Callable[[int, Path, Trips, Any], Any]
+"""Called with the device, the call path of an instruction, the trips of the loops around it, and its value.
+
+If it returns a value, the run goes on with that.
+"""
 Steps: TypeAlias = Generator[tuple[Request, tuple[Any, ...]], Any, Any]
 
 _IDENTITIES = frozenset(name for name, rule in BUILT_IN.items() if rule is return_operands)
@@ -135,7 +138,9 @@ class DeviceWalk:
                     local[instruction] = self.evaluate(instruction, operands)
                 del operands
             if self.observe is not None:
-                self.observe(self.device.number, here, trips, local[instruction])
+                replaced = self.observe(self.device.number, here, trips, local[instruction])
+                if replaced is not None:
+                    local[instruction] = replaced
             for each in unused:
                 local.pop(each, None)
         return local[computation.root]

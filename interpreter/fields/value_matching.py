@@ -18,6 +18,7 @@ from xbuild.properties.effects import LOOPS, MEETS, PLAIN_CALLS, STRUCTURE
 from xbuild.properties.order import needed_by, users_of
 
 from ..compiler.lines import Path
+from .rules.evaluation import is_float
 from .rules.functions import random_words
 from .rules.places import mixed
 
@@ -139,6 +140,10 @@ class ObservedValue:
     def instruction(self) -> Instruction:
         return self.path[-1].instruction
 
+    @property
+    def is_float(self) -> bool:
+        return is_float(self.instruction.shape)
+
 
 @define(eq=False)
 class ValueRecorder:
@@ -153,7 +158,7 @@ class ValueRecorder:
             return
         array = np.asarray(value)
         self.bytes += array.nbytes
-        key = tuple(id(place.instruction) for place in path), trips
+        key = place_key(path, trips)
         if key not in self.kept:
             self.kept[key] = ObservedValue(path, trips)
         self.kept[key].values[device] = array
@@ -166,6 +171,11 @@ class ValueRecorder:
         return found
 
 
+def place_key(path: Path, trips: tuple[int, ...]) -> Key:
+    """The key of the value at a call path, at a trip of the loops around it."""
+    return tuple(id(place.instruction) for place in path), trips
+
+
 def key_of(kept: ObservedValue, operand: Instruction) -> Key:
     """The key of an operand of a kept value."""
     return (*(id(place.instruction) for place in kept.path[:-1]), id(operand)), kept.trips
@@ -173,10 +183,10 @@ def key_of(kept: ObservedValue, operand: Instruction) -> Key:
 
 def digest(value: Array) -> int:
     """A number for an array, in which each element counts at its place."""
-    return int(_digests(value, value.shape).reshape(-1)[0]) if value.size else 0
+    return int(tile_digests(value, value.shape).reshape(-1)[0]) if value.size else 0
 
 
-def _digests(value: Array, tile: Dims) -> Array:
+def tile_digests(value: Array, tile: Dims) -> Array:
     """The digest of each tile of an array."""
     words = random_words("element", value)
     grid = [n // t for n, t in zip(value.shape, tile, strict=True)]
@@ -229,7 +239,7 @@ class ValueMatching:
         for tile in tiles.get(value.ndim, ()):
             if any(not t or n % t for n, t in zip(value.shape, tile, strict=True)):
                 continue
-            digests = _digests(value, tile)
+            digests = tile_digests(value, tile)
             wanted = set(digests.tolist())
             for each in dict.fromkeys(digests.tolist()):
                 for key in by_digest.get(each, ()):
