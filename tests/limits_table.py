@@ -45,6 +45,7 @@ COMMANDS = {
     "step": "step T --random 0",
     "extract": "extract T --computation e",
     "diff": "diff T T",
+    "diff page": "diff T T --page d.html",
     "cost": "cost T",
     "cost machine": "cost T --machine h100 --page c.html",
     "cost trace": "cost T --machine v5e --trace t.json",

@@ -61,6 +61,12 @@ def _stuck(rows: Sequence[Row]) -> str:
     return page_text(trace(xb.parse_hlo(text), [[np.float32(1)]] * 2, check=False, origins=True))
 
 
+def _difference(program: xb.Module, rows: Sequence[Row]) -> str:
+    """The page of a difference from a program with other names, of which the rows of one are added."""
+    other = xb.parse_hlo(text_of([[f"{each}2" for each in row] for row in rows], False), origins=True)
+    return xb.diff(program, other).page(rows[0][0], rows[0][1])
+
+
 _HOST = '<!doctype html><meta charset="{}"><title>notebook</title>'
 KINDS: Mapping[str, tuple[str, Callable[[xb.Module, Sequence[Row]], str]]] = {
     "viewer": ("html", lambda program, rows: str(xb.viz(program, "html", max_nodes=2))),
@@ -71,6 +77,7 @@ KINDS: Mapping[str, tuple[str, Callable[[xb.Module, Sequence[Row]], str]]] = {
     "cost page": ("html", lambda program, rows: _cost_page(program)),
     "timeline": ("html", lambda program, rows: str(xb.viz(xb.timeline(program, "h100"), "html"))),
     "level": ("html", _level),
+    "difference": ("html", _difference),
     "svg": ("svg", lambda program, rows: str(xb.viz(program, "svg"))),
     "verdict": ("svg", lambda program, rows: str(xb.viz(xb.check(program), "svg"))),
     "notebook": ("html", lambda program, rows: _HOST.format("utf-8") + str(xb.viz(program)._repr_html_())),

@@ -52,6 +52,7 @@ COMMANDS = (
     ["check", "p.hlo", "--page", "o.html"],
     ["run", "p.hlo", "--random", "0", "--page", "o.html"],
     ["cost", "p.hlo", "--machine", "h100", "--page", "o.html"],
+    ["diff", "p.hlo", "p.hlo", "--page", "o.html"],
     ["play", "p.hlo", "-o", "o.html"],
     ["play", "1", "-o", "o.html"],
     ["play", "3", "-o", "o.html"],
@@ -85,7 +86,8 @@ def test_every_option_that_may_write_a_page(tmp_path: Path, monkeypatch: pytest.
                     Path("OUT.html").unlink()
                     if text.startswith("<!doctype"):
                         check(text)
-    assert {("viz", "--output"), ("check", "--page"), ("cost", "--page"), ("play", "--output")} <= {*written}
+    pages = {("viz", "--output"), ("check", "--page"), ("cost", "--page"), ("diff", "--page"), ("play", "--output")}
+    assert pages <= {*written}
 
 
 THINGS: dict[str, Callable[[], object]] = {

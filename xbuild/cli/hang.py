@@ -20,7 +20,7 @@ from ..text.reader import parse_hlo
 from .candidates import targets
 from .formats import VERSION
 from .group import REFUSED, load, main, module_of, module_targets
-from .options import check_folder_exists, shows_all, takes_all
+from .options import check_page, shows_all, takes_all
 from .outputs import MORE, check_distinct, report_width, say, say_json, say_lines, write_atomically
 
 
@@ -74,9 +74,7 @@ def hang(
     if redact and program is not None:
         raise click.UsageError("--redact and --program cannot be used together: the program contains names and paths")
     if page is not None:
-        if Path(page).suffix not in (".html", ".htm"):
-            raise click.UsageError(f"--page {page}: expected a file name that ends in .html")
-        check_folder_exists(page)
+        check_page(page)
         check_distinct({f"DUMPS, {path}": path for path in dumps}, {"--page": page})
     for path in dumps:
         if not Path(path).exists():

@@ -206,12 +206,16 @@ REFUSED_SECONDS, REFUSED_TRIPS = 3.0, 100_000
 """Default limits on the seconds and trips of the run of a refused program."""
 
 
-def _check_page(recording: Any, attribute: Any, page: str | None) -> None:
-    if page is None:
-        return
+def check_page(page: str) -> None:
+    """Raise a usage error if a page cannot have this name, or its folder does not exist."""
     if Path(page).suffix not in (".html", ".htm"):
         raise click.UsageError(f"--page {page}: expected a file name that ends in .html")
     check_folder_exists(page)
+
+
+def _check_page(recording: Any, attribute: Any, page: str | None) -> None:
+    if page is not None:
+        check_page(page)
 
 
 def check_folder_exists(path: str) -> None:

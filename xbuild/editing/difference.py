@@ -217,7 +217,8 @@ def _is_renumbered(
 #
 # Matched instructions with their changes, added and removed instructions.
 
-_SHOWN = 16  # elements of a literal that are printed
+MOST_ELEMENTS = 16
+"""The elements of a literal that are printed."""
 
 
 @frozen
@@ -287,6 +288,20 @@ class Diff(Reported):
     def report(self, *, all: bool = False) -> str:
         """Return the report as text; `all` also shows the rows after the tenth, which str() omits."""
         return "\n".join(as_lines(self, all=all))
+
+    def page(self, before: str = "before", after: str = "after") -> str:
+        """Return an HTML page that shows both programs side by side, with each instruction beside its partner.
+
+        `before` and `after` are the titles of the two sides. The page is one file that needs no network.
+
+        >>> import xbuild as xb
+        >>> double = xb.computation(xb.f32[2])(lambda x: x + x)
+        >>> xb.diff(double, double).page("a.hlo", "b.hlo").splitlines()[0]
+        '<!doctype html>'
+        """
+        from .difference_page import page_text
+
+        return page_text(self, before, after)
 
     def __str__(self) -> str:
         return self.report()
@@ -548,7 +563,7 @@ def _of_values(key: str, first: Any, second: Any) -> Change:
     """The change of an attribute; for long literals, the first elements that differ and their number."""
     if not isinstance(first, np.ndarray) or not isinstance(second, np.ndarray):
         return Change(key, _text(first), _text(second))
-    is_long = first.size > _SHOWN and (first.dtype, first.shape) == (second.dtype, second.shape)
+    is_long = first.size > MOST_ELEMENTS and (first.dtype, first.shape) == (second.dtype, second.shape)
     if not is_long:
         return Change(key, *(_literal(each) for each in (first, second)))
     rows = [np.frombuffer(each.tobytes(), np.uint8).reshape(each.size, -1) for each in (first, second)]
@@ -559,7 +574,7 @@ def _of_values(key: str, first: Any, second: Any) -> Change:
 
 
 def _literal(array: Any) -> str:
-    return literal_text(array) if array.size <= _SHOWN else f"{array.size} elements"
+    return literal_text(array) if array.size <= MOST_ELEMENTS else f"{array.size} elements"
 
 
 def _of_operands(
@@ -631,7 +646,7 @@ def as_lines(diff: Diff, paint: Paint = _plain, all: bool = False, more: str = M
     if diff.same:
         yield paint("the programs are the same", "same")
         return
-    yield paint(f"different: {_counts(diff)}", "different")
+    yield paint(f"different: {count_kinds(diff)}", "different")
     for change in diff.changes:
         yield paint(f"module {change}", "changed")
     shown, hidden = folded([each for each in diff.computations if not each.same], all)
@@ -660,7 +675,7 @@ def styled_lines(diff: Diff) -> Iterator[Line]:
         pieces.clear()
 
 
-def _counts(diff: Diff) -> str:
+def count_kinds(diff: Diff) -> str:
     """`2 instructions changed, 1 added` over all computations; `the module's header` if no instruction differs."""
     rows = ((word, sum(len(getattr(each, word)) for each in diff.computations)) for word in _MARKS)
     first, *others = [(count, word) for word, count in rows if count] or [(0, "")]
