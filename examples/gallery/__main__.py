@@ -1,4 +1,4 @@
-"""Redraw all pictures; review the differences before you commit them."""
+"""Redraw all pictures and the page of stories; review the differences before you commit them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 
 from examples.gallery.pages import write_pages
 from examples.gallery.pictures import FOLDER, PICTURES, TEXTS
+from examples.gallery.stories import write
 
 
 def main() -> None:
@@ -15,6 +16,7 @@ def main() -> None:
         (FOLDER / f"{name}.svg").write_text(draw(), encoding="utf-8")
     for file, text in TEXTS.items():
         (FOLDER / file).write_text(text(), encoding="utf-8")
+    write()
     pages = write_pages()
     print(f"wrote {len(PICTURES) + len(TEXTS)} pictures to {FOLDER}, and {pages} step pages next to it")
 

@@ -10,6 +10,8 @@ import xbuild as xb
 from examples import axpy, pipeline, ring
 from examples.digits import refusal
 from examples.gallery import deadlocks, programs, replicated
+from examples.hangs.catalog import STORIES
+from examples.hangs.story import Told
 from examples.sharding import block
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
@@ -25,6 +27,11 @@ def _with_bytes(program: xb.Module, **view: Any) -> str:
     arrays = [each for each in everything if isinstance(each.shape, xb.Shape)]
     sizes = {each: each.shape.size * each.shape.dtype.dtype.itemsize for each in arrays}
     return _svg(program, data=sizes, data_name="bytes of the result", **view)
+
+
+def _story(told: Told) -> Callable[[], str]:
+    """The picture of the verdict on the broken program of a story."""
+    return lambda: _svg(xb.check(told.broken()))
 
 
 PICTURES: dict[str, Callable[[], str]] = {
@@ -60,6 +67,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "tpu_step": lambda: _svg(replicated.program().module),
     "tpu_refused": lambda: _svg(replicated.refused()),
     "depends_loop": lambda: _svg(deadlocks.loop_of_unknown_length()),
+    **{f"hang_{told.name}": _story(told) for told in STORIES},
 }
 TEXTS: dict[str, Callable[[], str]] = {
     "pipeline.dot": lambda: str(xb.viz(pipeline.program(), "dot")),
