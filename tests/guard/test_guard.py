@@ -63,6 +63,41 @@ def test_a_refused_program_runs_in_mode_warn(capsys: pytest.CaptureFixture[str])
     assert "jit_stuck is refused; it runs anyway\ndeadlock: " in capsys.readouterr().err
 
 
+MAY_HANG = STUCK.replace("jit_stuck", "jit_clip").replace(
+    """ i = u32[] partition-id()
+ z = u32[] constant(0)
+ p = pred[] compare(i, z), direction=EQ
+""",
+    " p = pred[] parameter(1)\n",
+)
+CALLBACK = """HloModule jit_callback, is_scheduled=true, num_partitions=2
+add { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT c = f32[] add(a, b) }
+ENTRY e { x = f32[4] parameter(0)
+ y = f32[4] custom-call(x), custom_call_target="xla_ffi_python_cpu_callback", custom_call_has_side_effect=true
+ ROOT r = f32[4] all-reduce(y), replica_groups={{0,1}}, channel_id=1, use_global_device_ids=true, to_apply=add }
+"""
+
+
+def test_a_program_that_hangs_on_some_data_runs_below_its_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with guard.active("report", tmp_path / "out") as active:
+        guard.see("jit_clip", MAY_HANG, DEVICES)
+        assert (tmp_path / "out" / "index.json").exists()  # before it runs, since that may never end
+        said = capsys.readouterr().err
+        assert said.startswith("xbuild guard: jit_clip may hang: the data decide; it runs; wrote ")
+        assert "if the predicate of c differs between devices 0 and 1" in said
+        guard.see("jit_callback", CALLBACK, DEVICES)
+        assert capsys.readouterr().err == ""
+    assert [each.kind for each in active.programs] == ["depends", "depends"]
+    assert [each.may_hang for each in active.programs] == [True, False]
+    assert "none refused, 1 may hang, depending on the data" in capsys.readouterr().err
+    rows = json.loads((tmp_path / "out" / "index.json").read_text())["programs"]
+    assert [row["may_hang"] for row in rows] == [True, False]
+
+
 def test_a_report_has_a_page_the_texts_and_the_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):  # the second replaces what the first wrote
         with guard.active("report", tmp_path / "out"):

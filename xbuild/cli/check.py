@@ -214,8 +214,11 @@ def _say_notices(verdict: xbuild.Verdict) -> None:
         say(f"notice: {_ONE_ORDER}", err=True)
     if any("not partitioned yet" in note for note in verdict.notes):
         say("notice: --partition partitions the program first", err=True)
-    if verdict.kind == "depends":
-        say("notice: the data decide whether this program runs to completion; run it to find out", err=True)
+    if verdict.may_hang:
+        say(
+            "notice: `xbuild run` runs the program on given arguments, and reports a deadlock instead of hanging",
+            err=True,
+        )
 
 
 def _check_repair_path(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> None:

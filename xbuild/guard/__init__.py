@@ -10,8 +10,9 @@ The mode determines what happens to a refused program:
 - `report` does the same as `warn`. It also writes a folder with a page about all programs, the program texts, and
   index.json; it does so before a refused program runs, since that program may never end, and again when the guard ends.
 
-A program is refused only if its verdict is `error` or `deadlock`; `depends` passes. The guard fails open: if it cannot
-read or check a program, or would need more than ten seconds, it reports this once and lets the program run.
+A program is refused only if its verdict is `error` or `deadlock`. A program that hangs only on some data (`depends`)
+runs, and the guard prints the report with the condition. The guard fails open: if it cannot read or check a program, or
+would need more than ten seconds, it reports this once and lets the program run.
 
 Read the files in this order: this file (the interface), `programs.py` (what a guard does with a program),
 `compilation.py` (how it sees what JAX compiles), `processes.py` (whether all processes of a job compiled the same

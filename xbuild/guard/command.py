@@ -43,7 +43,8 @@ def guard(
     prints the report and continues. The mode `report` does the same as `warn`, and also writes a page about all
     programs: before it continues, and when the script ends. SCRIPT is a Python file, or any command that starts Python.
     The guard also checks the programs of processes that the script starts. If xbuild cannot read a program, or cannot
-    check it within ten seconds, the guard reports this once, and the program runs.
+    check it within ten seconds, the guard reports this once, and the program runs. If only the data decide whether a
+    program hangs, the guard prints the condition, and the program runs.
 
     To guard scripts that other programs start, set XBUILD_GUARD=stop (or warn, or report) in the environment. Then
     XBUILD_GUARD_DIR names the folder of the mode `report`.

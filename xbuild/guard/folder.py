@@ -178,6 +178,7 @@ def _write_program(program: GuardedProgram, name: str, made: Path, process: int,
         "processes": sorted({each.process for each in program.devices}),
         "verdict": program.kind,
         "refused": program.is_refused,
+        "may_hang": program.may_hang,
         "problem": program.problem,
         "seconds": round(program.seconds, 4),
         "text": f"{name}.hlo.gz",
@@ -219,8 +220,9 @@ def _write_program(program: GuardedProgram, name: str, made: Path, process: int,
 def _index_page(programs: dict[str, list[dict[str, Any]]], machine: str) -> str:
     all_rows = [row for rows in programs.values() for row in rows]
     refused = sum(row["refused"] for row in all_rows)
+    hanging = sum(row["may_hang"] for row in all_rows)
     unread = sum(row["verdict"] == "unread" for row in all_rows)
-    summary = summarize(len(all_rows), refused, unread, sum(row["seconds"] for row in all_rows))
+    summary = summarize(len(all_rows), refused, hanging, unread, sum(row["seconds"] for row in all_rows))
     lines = []
     for place, rows in programs.items():
         if len(programs) > 1:

@@ -73,6 +73,10 @@ class GuardedProgram:
         return self.verdict is not None and self.verdict.refused
 
     @property
+    def may_hang(self) -> bool:
+        return self.verdict is not None and self.verdict.may_hang
+
+    @property
     def kind(self) -> str:
         """The kind of the verdict; "unread" if there is none."""
         return "unread" if self.verdict is None else self.verdict.kind
@@ -112,6 +116,8 @@ class Guard:
             self._tell(program)
             if self.mode == "stop":
                 raise ProgramRefused(program)
+        elif program.may_hang:
+            say_once(f"{program.name} may hang: the data decide; it runs{self._write()}\n{program.verdict}")
 
     def _compare(self, program: GuardedProgram) -> None:
         """Compare a program with those that the other processes compiled in its place."""
@@ -157,15 +163,18 @@ class Guard:
             return f"; cannot write {self.folder}: {error!r}"
 
     def summary(self) -> str:
-        """One sentence: how many programs, how many were refused or not read, and the time they took."""
+        """One sentence: how many programs, how many were refused, may hang or were not read, and the time they took."""
         refused = sum(each.is_refused for each in self.programs)
+        hanging = sum(each.may_hang for each in self.programs)
         unread = sum(each.verdict is None for each in self.programs)
-        return summarize(len(self.programs), refused, unread, sum(each.seconds for each in self.programs))
+        return summarize(len(self.programs), refused, hanging, unread, sum(each.seconds for each in self.programs))
 
 
-def summarize(programs: int, refused: int, unread: int, seconds: float) -> str:
+def summarize(programs: int, refused: int, hanging: int, unread: int, seconds: float) -> str:
+    """One sentence on programs: `hanging` is how many of them hang on some data."""
     parts = [
         f"{refused} refused" if refused else "none refused",
+        *([f"{hanging} may hang, depending on the data"] if hanging else []),
         *([f"{unread} without a verdict"] if unread else []),
     ]
     return f"{programs} program{'s' * (programs != 1)} checked in {seconds:.2f} s, {', '.join(parts)}"

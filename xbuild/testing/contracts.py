@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -37,6 +38,10 @@ Program: TypeAlias = Computation | Module | ModuleGroup
 
 class ContractError(AssertionError):
     """Raised if a contract does not hold; the message states the expected and the actual number."""
+
+
+class DataDependentWarning(UserWarning):
+    """Warns that a program passes `assert_no_deadlock` but hangs on some data; the message is the report."""
 
 
 # ----------------------------------------------------------------------------
@@ -273,9 +278,9 @@ def _count_arrays(instruction: Instruction) -> int:
 def assert_no_deadlock(target: Any, *args: Any, **kwargs: Any) -> Verdict:
     """Assert that a program cannot hang and is well formed, and return the verdict.
 
-    The verdicts `depends` (the answer depends on data) and `undecided` (the check reached a limit) also pass. `target`,
-    `args` and `kwargs` are as in `collectives`. Raises ContractError with the report if the verdict is `deadlock` or
-    `error`.
+    The verdict `depends` also passes: only the shapes of the arguments count, and the data decide. If the program hangs
+    on some data although its host callbacks return, a DataDependentWarning with the report is issued. `target`, `args`
+    and `kwargs` are as in `collectives`. Raises ContractError with the report if the verdict is `deadlock` or `error`.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[8])(xb.cross_replica_sum)
@@ -288,6 +293,8 @@ def assert_no_deadlock(target: Any, *args: Any, **kwargs: Any) -> Verdict:
     verdict = check(program_of(target, args, kwargs))
     if verdict.refused:
         raise ContractError(str(verdict))
+    if verdict.may_hang:
+        warnings.warn(f"assert_no_deadlock passes, but {verdict}", DataDependentWarning, stacklevel=2)
     return verdict
 
 

@@ -198,6 +198,11 @@ class Verdict(Showable):
         """Whether the program must not run because its structure is wrong or it deadlocks."""
         return self.kind in ("error", "deadlock")
 
+    @property
+    def may_hang(self) -> bool:
+        """Whether the program hangs on some data although its host callbacks return."""
+        return self.kind == "depends" and any(found.cause != "CALLBACK" for found in self.findings)
+
     def __bool__(self) -> bool:
         """Whether the program is not refused, so that `assert xb.check(program)` fails for one that would hang."""
         return not self.refused

@@ -179,6 +179,7 @@ def _callback_findings(context: LevelContext, device_class: DeviceClass) -> Iter
             "data_dependent",
             f"if {_callback_text(instruction)} does not return on one of {devices_text(device_class.devices)}",
             (device_class.devices, Site((), instruction)),
+            cause="CALLBACK",
             cause_text="a host callback may never return",
         )
 
