@@ -37,8 +37,9 @@ def test_a_program_of_shard_map_before_it_is_partitioned(version: str, folder: s
     dump = DUMPS / f"jax_{version}/{folder}"
     result = xbuild("check", dump, *stage)
     assert result.exit_code == 0
-    assert "jit_summed  not partitioned yet: annotated for 4 devices" in result.stdout
-    assert "--partition partitions them first" in result.stderr
+    assert "jit_summed  ok: " in result.stdout
+    assert "devices 0-3 run one program, which has 1 collective" in result.stdout
+    assert "notice: jit_summed is not partitioned yet, so xbuild has partitioned it\n" in result.stderr
     assert "has 1 collective" in xbuild("check", dump, *stage, "--partition").stdout
     run = xbuild("run", f"{dump}#jit_summed", *stage, "--partition", "--random", 0)
     assert (run.exit_code, run.stdout) == (0, "global  out0  f32[]  -2.7014716\n")
@@ -85,7 +86,8 @@ def test_the_stage_of_a_pass() -> None:
     assert [line.split("  ")[1].strip() for line in lines] == [
         "before", "spmd-partitioner: shardy-xla", "spmd-partitioner: spmd-partitioning", "after",
     ]  # fmt: skip
-    assert [line.rpartition("  ")[2].split()[0] for line in lines] == ["not", "not", "ok:", "ok:"]
+    assert [line.rpartition("  ")[2].split()[0] for line in lines] == ["ok:", "ok:", "ok:", "ok:"]
+    assert all("has 1 collective" in line for line in lines)
     assert "has no stage 'nope'; it has before, shardy-xla, " in usage(xbuild("check", dump, "--stage", "nope"))
 
 
@@ -114,6 +116,25 @@ def test_the_folder_of_a_guard(tmp_path: Path) -> None:
     (tmp_path / "process_0" / "jit_f.html").write_text("")
     assert xbuild("check", tmp_path).stdout.startswith("ok: ")
     assert xbuild("show", f"{tmp_path}#process_0/jit_f").stdout == xbuild("show", tmp_path).stdout
+
+
+@pytest.mark.parametrize("names", [("process0", "process1"), ("rank_0", "rank_1"), ("host-0", "host-1")])
+def test_the_folders_of_processes_have_any_usual_name(tmp_path: Path, names: tuple[str, str]) -> None:
+    for number, name in enumerate(names):
+        shutil.copytree(DUMPS / f"job_hangs/process_{number}", tmp_path / name)
+    assert xbuild("check", tmp_path).output == xbuild("check", DUMPS / "job_hangs").output.replace(
+        str(DUMPS / "job_hangs"), str(tmp_path)
+    )
+
+
+def test_a_folder_of_dumps_with_other_names_says_what_to_pass(tmp_path: Path) -> None:
+    for name in ("first", "second", "empty"):
+        (tmp_path / name).mkdir()
+    for name in ("first", "second"):
+        (tmp_path / name / "jit_f.hlo").write_text(ONE)
+    assert usage(xbuild("check", tmp_path)).endswith(
+        f"contains no program, but folders with dumps: pass {tmp_path}/first, {tmp_path}/second"
+    )
 
 
 def test_several_targets(tmp_path: Path) -> None:

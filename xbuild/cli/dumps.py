@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from attrs import frozen
+from attrs import evolve, frozen
 
 import xbuild
 from shape_inference import XbuildError
@@ -27,6 +27,8 @@ from .group import REFUSED, counts_given, module_of
 from .options import PARTITION, partition_target
 from .outputs import prints_document, say, say_styled, styled
 
+MOST_NAMES = 5
+"""The most modules that a notice names."""
 _COLOURS = {"ok": "green", "depends": "yellow"}
 
 
@@ -34,7 +36,8 @@ _COLOURS = {"ok": "green", "depends": "yellow"}
 class CheckedText:
     """A text of a module of a dump: the program and the verdict, or the sentence why none was read.
 
-    A program of which a part is for each device has no verdict before it is partitioned.
+    A program of which a part is for each device is partitioned first, as `is_partitioned` says; it has no verdict if
+    xbuild cannot partition it.
     """
 
     folder: str
@@ -43,6 +46,7 @@ class CheckedText:
     program: Module | None
     verdict: xbuild.Verdict | None
     error: Exception | None = None
+    is_partitioned: bool = False
 
     @property
     def target(self) -> str:
@@ -151,10 +155,21 @@ def _check(folder: str, module: DumpedModule, stage: Stage, send_buffers: float)
         program = read_stage(stage)
         verdict = xbuild.check(program, send_buffers=send_buffers)
         if verdict.refused and is_per_device_in_part(program):
-            return CheckedText(folder, module, stage, program, None)
+            return _check_partitioned(CheckedText(folder, module, stage, program, None), send_buffers)
         return CheckedText(folder, module, stage, program, verdict)
     except (target_files.TargetError, XbuildError) as error:
         return CheckedText(folder, module, stage, None, None, error)
+
+
+def _check_partitioned(checked: CheckedText, send_buffers: float) -> CheckedText:
+    """Check the program of each device instead of a global program; the given text if xbuild cannot partition it."""
+    assert checked.program is not None
+    try:
+        program = partition_target(checked.program)
+        verdict = xbuild.check(program, send_buffers=send_buffers)
+    except XbuildError:
+        return checked
+    return evolve(checked, program=program, verdict=verdict, is_partitioned=True)
 
 
 def _code(checked: CheckedText, strict: bool) -> int:
@@ -179,6 +194,11 @@ def _say_notices(checked: Sequence[CheckedText]) -> None:
     refused = next((each for each in checked if each.verdict is not None and each.verdict.refused), None)
     if refused is not None:
         say(f"notice: xbuild check {shlex.quote(refused.target)} prints the report", err=True)
+    names = [*dict.fromkeys(in_line(each.module.key) for each in checked if each.is_partitioned)]
+    if names:
+        be, them = ("is", "it") if len(names) == 1 else ("are", "them")
+        which = join_words(names) if len(names) <= MOST_NAMES else f"{len(names)} modules"
+        say(f"notice: {which} {be} not partitioned yet, so xbuild has partitioned {them}", err=True)
     if any(each.program is not None and annotated_devices(each.program) for each in checked):
         say("notice: some modules are not partitioned yet; --partition partitions them first", err=True)
 

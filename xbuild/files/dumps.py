@@ -2,7 +2,8 @@
 
 XLA (`--xla_dump_to`) writes a file before and after its optimizations and, with `--xla_dump_hlo_pass_re`, after passes;
 JAX (`JAX_DUMP_IR_TO`) writes what it lowers; `xbuild guard --report` writes what was compiled, in a folder
-`process_N` for each process. Other files of these folders (buffer assignments, LLVM IR, jaxprs) are no programs.
+`process_N` for each process. Users may give the folders of processes other names, such as `rank0` and `host-1`. Other
+files of these folders (buffer assignments, LLVM IR, jaxprs) are no programs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _OF_XLA = re.compile(
 )
 _OF_JAX = re.compile(r"jax_ir(?P<number>\d+)_(?P<name>.+?)(?:_(?:compile|lower|export))?\.mlir(?:bc)?(?:\.gz)?")
 _PLAIN = re.compile(r"(?P<name>.+?)\.(?:hlo|mlir|mlirbc|hlo\.pb)(?:\.gz)?")
-_OF_PROCESS = re.compile(r"process_(\d+)")
+_OF_PROCESS = re.compile(r"(?:process|proc|rank|host|worker|task)[_.-]?(\d{1,9})", re.ASCII)
 _PASS = re.compile(r"(?P<pipeline>.*?)\.after_(?P<name>.+?)(?:\.before_(?P<following>.+))?")
 
 BEFORE, AFTER, LOWERED = "before", "after", "lowered"
@@ -43,7 +44,7 @@ class Stage:
 
 @define
 class DumpedModule:
-    """A module of a dump; `key` names it in its folder, and `process` is the number of its folder `process_N`."""
+    """A module of a dump; `key` names it in its folder, and `process` is the number of the folder of its process."""
 
     name: str
     number: int
@@ -81,9 +82,14 @@ def modules_of_dump(folder: Path) -> list[DumpedModule]:
 
 
 def processes_of(folder: Path) -> list[tuple[int, Path]]:
-    """The folders process_N of a folder."""
+    """The folders of processes in a folder, such as process_0 and rank1, with their numbers."""
     named = ((_OF_PROCESS.fullmatch(each.name), each) for each in folder.iterdir() if each.is_dir())
     return sorted((int(match[1]), each) for match, each in named if match)
+
+
+def dumps_in(folder: Path) -> list[Path]:
+    """The folders in a folder that are dumps, whatever their names."""
+    return [each for each in sorted(folder.iterdir()) if each.is_dir() and _modules_in(each, None)]
 
 
 def _modules_in(folder: Path, process: int | None) -> list[DumpedModule]:

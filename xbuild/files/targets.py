@@ -212,9 +212,13 @@ def is_of_devices(folder: str) -> bool:
 
 def modules_in_folder(folder: str) -> list[DumpedModule]:
     """The modules of a dump; TargetError if it has none."""
-    from .dumps import modules_of_dump
+    from .dumps import dumps_in, modules_of_dump
 
     modules = modules_of_dump(Path(folder))
+    if not modules and (inner := dumps_in(Path(folder))):
+        raise TargetError(
+            f"the folder {folder!r} contains no program, but folders with dumps: pass {shortened([*map(str, inner)])}"
+        )
     if not modules:
         raise TargetError(
             f"the folder {folder!r} contains no program; expected device0.hlo, device1.hlo and so on, or a dump from "
