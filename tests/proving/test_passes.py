@@ -113,6 +113,16 @@ def test_the_command_finds_the_pass(tmp_path: Path) -> None:
     assert (document["schema"], document["pass"]) == ("xbuild.prove.by_pass/1", "cpu: fusion")
 
 
+def test_a_proof_of_a_dump_says_how_to_find_the_pass(tmp_path: Path) -> None:
+    dump = write_dump(tmp_path, [*RIGHT[:6], ALONE, ALONE], "jit_f", 1)
+    assert f"notice: xbuild prove {dump} --by pass names the pass\n" in run(dump).stderr
+    write_dump(tmp_path, [WHOLE, ALONE], "jit_short", 2)
+    assert "write the dump again with XLA_FLAGS=" in run(f"{dump}#jit_short").stderr
+    write_dump(tmp_path, RIGHT, "jit_right", 3)
+    for quiet in ((f"{dump}#jit_right",), (f"{dump}#jit_f", "--by", "pass")):
+        assert "notice" not in run(*quiet).stderr
+
+
 def test_the_command_on_two_programs(tmp_path: Path) -> None:
     before, after = tmp_path / "before.hlo", tmp_path / "after.hlo"
     before.write_text(WHOLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +119,21 @@ def prove(
     facts = {"other": other, **proof.to_dict()}
     if not say_result(one, facts, proof.issues, part="by_pass" if by else ""):
         say_lines(proof.lines(shows_all(), report_width(), MORE))
+    if is_dump and other is None and not by and proof.kind == "different":
+        _say_how_to_find_pass(one)
     sys.exit(exit_code(proof.verdict, strict))
+
+
+def _say_how_to_find_pass(target: str) -> None:
+    """Say how to find the pass that changed the function of a dumped module."""
+    if len(target_files.module_in_dump(target).stages) > 2:
+        say(f"notice: xbuild prove {shlex.quote(target)} --by pass names the pass", err=True)
+    else:
+        say(
+            "notice: to find the pass, write the dump again with XLA_FLAGS='--xla_dump_to=DIR "
+            "--xla_dump_hlo_pass_re=.*', then run xbuild prove DIR --by pass",
+            err=True,
+        )
 
 
 def _prove(one: str, other: str | None, by: str | None, options: Any, layouts: Any) -> Proof | PassProof:
