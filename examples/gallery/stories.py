@@ -32,9 +32,6 @@ they show why the order is a deadlock, but `xbuild check` does not find it in a 
 _LEFT_OUT = """## Threads that no program expresses today
 
 {count} of the 38 reports that we read need something that xbuild does not model, or are not hangs.
-
-| thread | what happens | what is missing |
-|---|---|---|
 """
 
 
@@ -62,9 +59,10 @@ def _parts() -> Iterator[str]:
             yield _WRITTEN_OUT
         for told in stories:
             yield from _tell(told)
-    yield _LEFT_OUT.format(count=sum(1 for _ in LEFT_OUT)) + "\n".join(
-        f"| {links(each.threads)} | {each.cause} | {each.missing} |" for each in LEFT_OUT
-    )
+    yield _LEFT_OUT.format(count=len(LEFT_OUT))
+    for each in LEFT_OUT:
+        missing = each.missing if each.missing.startswith("Not a hang") else f"Missing: {each.missing}"
+        yield f"- {each.cause} ({links(each.threads)}). *{missing}.*"
     yield ""
 
 

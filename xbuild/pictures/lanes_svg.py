@@ -169,6 +169,9 @@ class LanesDrawing:
         self._top = 20.0 * len(self._head) + 34
         self.places = [self._placed(stop) for stop in lanes.stops]
         self.height = self._start(max(self._rows, default=0)) + _PITCH * len(lanes.lanes) + (18 if lanes.lanes else -20)
+        last = len(lanes.lanes) - 1
+        moves = [arrow for arrow in lanes.arrows if arrow.what == "move" and self._lane(arrow.tail) == last]
+        self.height += 14 * any(self._side(arrow) > 0 for arrow in moves)  # their words are below the lane
 
     def _lane(self, stop: int) -> int:
         return self.lanes.stops[stop].lane
