@@ -155,6 +155,29 @@ def test_what_xla_partitions_itself_gets_its_collectives() -> None:
     assert [float(result) for result in execute(module, rows)] == [float((x @ whole).sum())] * 4
 
 
+@pytest.mark.parametrize("is_jitted", [False, True])
+def test_the_module_names_the_axes_of_the_user_and_states_the_shards_of_results(is_jitted: bool) -> None:
+    grid = mesh(2, 2)
+    if is_jitted:
+        specs = [NamedSharding(grid, P(*spec)) for spec in [("i", "j"), ("j", None)]]
+        step: Any = jax.jit(lambda x, w: x @ w, in_shardings=specs, out_shardings=NamedSharding(grid, P("i")))
+        lowered = step.lower(xb_like(4, 8), xb_like(8, 6))
+        assert "over axis j: 2 of 4" in str(xb.cost(xb.from_jax(lowered)))
+    else:
+        step = partial(
+            jax.shard_map, mesh=grid, in_specs=(P("i", "j"), P("j", None)), out_specs=P("i")
+        )(lambda x, w: jax.lax.psum(x @ w, "j"))  # fmt: skip
+    module = xb.from_jax(step, xb.f32[4, 8], xb.f32[8, 6])
+    found = xb.cost(module)
+    assert found.mesh == xb.Mesh(i=2, j=2)
+    assert [row.axis for row in found.rows if row.collective is not None] == ["axis j"]
+    assert xb.equivalent(xb.from_jax(lambda x, w: x @ w, xb.f32[4, 8], xb.f32[8, 6]), module).kind == "equal"
+
+
+def xb_like(*dims: int) -> Any:
+    return jax.ShapeDtypeStruct(dims, "float32")
+
+
 def test_large_constants_are_whole() -> None:
     table = np.arange(3000, dtype=np.float32)
     module = xb.from_jax(lambda x: x + table, xb.f32[3000])

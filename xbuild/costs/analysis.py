@@ -20,7 +20,7 @@ from ..core.graph import Computation, Instruction, Module, ModuleGroup, module_i
 from ..core.op import OPS
 from ..process.limits import no_collection
 from ..process.progress import during, over
-from ..properties.mesh import Mesh
+from ..properties.mesh import Mesh, mesh_of
 from ..properties.trip_counts import known_trips
 from .collectives import (
     Axes,
@@ -140,9 +140,10 @@ def cost(program: Computation | Module | ModuleGroup, *, mesh: Mesh | None = Non
     The cost comprises FLOPs, transcendentals, bytes, collectives and memory. Instructions are counted as in XLA's cost
     analysis, except that those in a loop count once per trip. Constants, or the trip count that a compiler has noted,
     determine the number of trips. A loop with an unknown trip count counts as one trip and is marked. For a
-    conditional, the branch with the most FLOPs counts. `mesh` names the axes of collectives; without it, the mesh is
-    inferred from their groups. Raises TypeError if `program` is not a program or `mesh` is not a Mesh, and
-    invalid_attribute if the mesh has a different number of devices.
+    conditional, the branch with the most FLOPs counts. `mesh` names the axes of collectives; without it, the axes are
+    those of the mesh in the module's header, which `xb.from_jax` writes, or are inferred from the groups. Raises
+    TypeError if `program` is not a program or `mesh` is not a Mesh, and invalid_attribute if the mesh has a different
+    number of devices.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[1024])(xb.cross_replica_sum)
@@ -195,6 +196,7 @@ def _rows_of(
             (list(analysis(module.entry).rows()), devices)
             for module, devices in over(_programs(program).items(), "counting costs", "programs")
         ]
+        mesh = _stated_mesh(program, grid) if mesh is None else mesh
         axes = _axes(mesh, [each.instruction for rows, _ in counted for each in rows], grid)
         rows = tuple(
             _row(each, number, devices, grid, axes) for number, (rows, devices) in enumerate(counted) for each in rows
@@ -245,6 +247,12 @@ def _grid(program: Any) -> DeviceCounts:
         if replicas * partitions > 1
         else DeviceCounts(program.num_devices, 1, True)
     )
+
+
+def _stated_mesh(program: Module | ModuleGroup, grid: DeviceCounts) -> Mesh | None:
+    """The mesh of all devices that the header of a program names, if any."""
+    found = mesh_of(program) if isinstance(program, Module) else None
+    return None if found is None or found.num_devices != grid.num_devices else found
 
 
 def _axes(mesh: Mesh | None, instructions: list[Instruction], grid: DeviceCounts) -> Axes:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from attrs import evolve
 from shape_inference import Shape, TupleShape, XbuildError, leaves
 
 from ..core.graph import Module
-from ..properties.mesh import MESH, Mesh
+from ..properties.mesh import MESH, Mesh, mesh_of
 from ..sharding.hlo_text import hlo_text
 from ..sharding.sharding import Axis, shard_dims
 from ..sharding.stated_shardings import on_one_mesh, with_stated_shardings
@@ -87,9 +87,10 @@ def from_jax(
     """
     if not partition:
         return _global(function, arguments, {**named, **(kwargs or {})}, num_replicas)
-    lowered = _lowered(function, arguments, {**named, **(kwargs or {})})
+    traced = _traced(function, arguments, {**named, **(kwargs or {})})
+    lowered = _of_trace(traced, False) if hasattr(traced, "lower") else traced
     if _partitions(lowered) > 1:
-        module = _partitioned(lowered)
+        module = _with_mesh_of(traced, _partitioned(lowered))
     else:
         module = _read(lowered.as_text(dialect="hlo", debug_info=True))
     return evolve(module, num_replicas=num_replicas) if num_replicas != 1 else module
@@ -97,18 +98,14 @@ def from_jax(
 
 def _global(function: Any, arguments: tuple[Any, ...], named: dict[str, Any], num_replicas: int) -> Module:
     """The program before it is partitioned, by way of StableHLO, with shardings of Shardy or of HLO on one mesh."""
-    lowered = _lowered(function, arguments, named, is_global=True)
+    traced = _traced(function, arguments, named)
+    lowered = _of_trace(traced, True) if hasattr(traced, "lower") else traced
     return _global_module(lowered.as_text(dialect="stablehlo", debug_info=True), num_replicas)
 
 
 def _global_module(text: str, num_replicas: int = 1) -> Module:
     module = parse_stablehlo(text, "<lowered by JAX>")
     return evolve(on_one_mesh(module), num_replicas=num_replicas, num_partitions=1)
-
-
-def _lowered(function: Any, arguments: tuple[Any, ...], named: dict[str, Any], is_global: bool = False) -> Any:
-    traced = _traced(function, arguments, named)
-    return _of_trace(traced, is_global) if hasattr(traced, "lower") else traced
 
 
 def _traced(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -232,21 +229,24 @@ def lowered_and_compiled(function: Any, arguments: Sequence[Any], named: Mapping
 
 
 def _compiled(traced: Any, lowered: Any) -> Module:
-    """The compiled program; its mesh is the one of the shardings of arguments, else one that the function names."""
-    module = _module_of_compiled(lowered.compile())
-    if module.num_devices == 1 or _names_axes(module) or not hasattr(traced, "jaxpr"):
+    """The compiled program, with a mesh that names its axes."""
+    return _with_mesh_of(traced, _module_of_compiled(lowered.compile()))
+
+
+def _with_mesh_of(traced: Any, module: Module) -> Module:
+    """A module whose mesh is the one of the shardings of its arguments, else one that the traced function names."""
+    if module.num_devices == 1 or mesh_of(module) is not None or not hasattr(traced, "jaxpr"):
         return module
-    meshes = (each for each in _meshes_in(traced.jaxpr) if each.num_devices == module.num_devices)
-    mesh = next(meshes, None)
+    return _with_mesh(module, _meshes_in(traced.jaxpr))
+
+
+def _with_mesh(module: Module, meshes: Iterable[Mesh]) -> Module:
+    """A module that names, in its header, the first of these meshes with its number of devices."""
+    mesh = next((each for each in meshes if each.num_devices == module.num_devices), None)
     if mesh is None:
         return module
     notes = {**read_frontend_text(str(module.annotations.get("frontend_attributes", "{}"))), MESH: mesh.spelled()}
     return evolve(module, annotations={**module.annotations, "frontend_attributes": frontend_text(notes)})
-
-
-def _names_axes(module: Module) -> bool:
-    """Whether a sharding of a parameter is one by names of axes."""
-    return any("mesh[" in str(each.annotations.get("sharding", "")) for each in module.entry.parameters)
 
 
 def _meshes_in(jaxpr: Any) -> Iterator[Mesh]:
@@ -271,10 +271,14 @@ def _module_of_compiled(compiled: Any) -> Module:
 
 
 def _with_shardings_of(compiled: Any, module: Module) -> Module:
-    """A program of one device with the shardings of the arguments and results of what JAX compiled."""
+    """A program of one device with the shardings of the arguments and results of what JAX compiled, and their mesh."""
+    import jax
+
     inputs = _sharding_texts(compiled.input_shardings, [each.shape for each in module.entry.parameters])
     outputs = _sharding_texts(compiled.output_shardings, [*leaves(module.entry.root.shape)])
-    return with_stated_shardings(module, inputs, outputs)
+    stated = jax.tree.leaves((compiled.input_shardings, compiled.output_shardings))
+    meshes = (Mesh(dict(each.mesh.shape)) for each in stated if isinstance(each, jax.sharding.NamedSharding))
+    return _with_mesh(with_stated_shardings(module, inputs, outputs), meshes)
 
 
 def _sharding_texts(stated: Any, shapes: Sequence[Any]) -> list[str] | None:
@@ -310,15 +314,14 @@ def _partitions(lowered: Any) -> int:
 
 
 def _partitioned(lowered: Any) -> Module:
-    """The program of one device, which XLA dumps after its SPMD partitioner, newer ones without shardings."""
+    """The program of one device, which XLA dumps after its SPMD partitioner, with the shardings that JAX states."""
     text, compiled = _dumped(lowered)
     if text is None and "PartitionId" in str(compiled):
         with _manual_ids(lowered):
             text, compiled = _dumped(lowered)
     if text is not None:
         module = _read(text)
-        is_stated = any("sharding" in each.annotations for each in module.entry.parameters)
-        return module if is_stated or isinstance(compiled, Exception) else _with_shardings_of(compiled, module)
+        return module if isinstance(compiled, Exception) else _with_shardings_of(compiled, module)
     if isinstance(compiled, Exception):
         raise compiled
     raise XbuildError(
