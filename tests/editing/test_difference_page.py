@@ -23,11 +23,11 @@ from .known_pairs import KINDS as PAIRS
 from .test_matching import FUSED, LARGE, PLAIN
 
 SUM = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n\n"
+WEIGHTS = "  w = f32[2,2] parameter(1)\n"
 STEP = (
     "HloModule step, num_partitions=2\n\n" + SUM + "ENTRY main {\n"
     "  x = f32[2,2]{1,0} parameter(0), sharding={replicated}\n"
-    "  w = f32[2,2] parameter(1)\n"
-    '  y = f32[2,2] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, '
+    + WEIGHTS + '  y = f32[2,2] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, '
     'metadata={source_file="model.py" source_line=31}\n'
     "  ROOT z = f32[2,2] tanh(y)\n}\n"
 )  # fmt: skip
@@ -150,6 +150,10 @@ SENTENCES = {
         "6 of 9 instructions differ: one fusion (<hlo>:12) removed after x; 3 instructions moved out of fused; "
         "2 parameter instructions removed, the first (<hlo>:2).",
     ),
+    "places": (
+        STEP, STEP.replace("(x, w)", "(x, x)").replace(WEIGHTS, "").replace("  ROOT z", f"{WEIGHTS}  ROOT z"),
+        "2 of 7 instructions differ: operand rhs of y (model.py:31) changed; w moved.",
+    ),
     "names": (
         STEP, STEP.replace("tanh(y)", "tanh(q)").replace("  y =", "  q ="),
         "1 of 7 instructions differs: y renamed to q.",
@@ -199,6 +203,7 @@ def test_a_large_constant_is_elided_and_a_long_text_shortened() -> None:
     assert any("constant({...})" in text for text in data_of(page)["sides"][0]["texts"])
     long = STEP.replace("tanh(y)", f'tanh(y), backend_config="{"a" * 100_000}"')
     assert len(page_of(long, long)) < 60_000
+    assert len(page_of(long, long.replace("aaa", "bbb"))) < 60_000
 
 
 def test_the_page_of_ten_thousand_instructions() -> None:

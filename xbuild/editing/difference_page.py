@@ -23,7 +23,7 @@ from shape_inference.escaping import filled, in_html, in_json, policy
 from shape_inference.trees import leaves
 
 from ..core.graph import Computation, Instruction
-from ..core.report_text import html
+from ..core.report_text import plain
 from ..properties.effects import STRUCTURE, communicates_itself, spelling
 from .difference import MOST_ELEMENTS, Change, ComputationDiff, Diff, count_kinds, styled_lines
 
@@ -184,12 +184,12 @@ def _group(row: Row, sides: _Sides) -> tuple[int, int, str]:
 
 
 def _moves(row: Row, sides: _Sides) -> str:
-    """Where a row moved: `fused into f`, `moved out of f`, `moved within main`."""
+    """Where a row moved: `fused into f`, `moved out of f`, `moved to main`, or `moved` in its computation."""
     assert row.before is not None
     assert row.after is not None
     old, new = sides.old_home[row.before], sides.new_home[row.after]
     if all(change.what != "computation" for change in row.changes):
-        return f"moved within {new.name}"
+        return "moved"
     if new in sides.fused:
         return f"fused into {new.name}"
     return f"moved out of {old.name}" if old in sides.fused else f"moved to {new.name}"
@@ -242,8 +242,8 @@ def _predecessor(row: Row, sides: _Sides) -> str:
 # ----------------------------------------------------------------------------
 # The page
 
-_MOST_TEXT = 2_000
-"""The characters of an instruction that the page shows."""
+_MOST_TEXT, _MOST_CHANGE = 2_000, 500
+"""The characters of an instruction, and of what it was before and after a change, that the page shows."""
 
 _SMALL = 60
 """The rows up to which the page shows equal instructions, too, when it opens."""
@@ -259,10 +259,12 @@ def page_text(diff: Diff, before: str = "before", after: str = "after") -> str:
         "style": _asset("diff.css"),
         "state": "same" if diff.same else "different",
         "sentence": in_html(sentence),
-        "changes": "".join(f"<li>{in_html(f'module {change}')}</li>" for change in diff.changes),
+        "changes": "".join(
+            f"<li>{in_html(_shortened(f'module {change}', _MOST_TEXT))}</li>" for change in diff.changes
+        ),
         "before": in_html(before),
         "after": in_html(after),
-        "report": html(styled_lines(diff)),
+        "report": _shortened_lines(plain(styled_lines(diff))),
         "data": _NOT_ASCII.sub(lambda letter: json.dumps(letter[0])[1:-1], in_json(_data(sections, before, after))),
         "script": script,
     }
@@ -328,8 +330,16 @@ def _instruction_text(instruction: Instruction) -> str:
         if not isinstance(array, ElidedArray) and array.size > MOST_ELEMENTS:
             elided = ElidedArray(primitive_type(array.dtype), array.shape)
             instruction = evolve(instruction, attributes=evolve(instruction.attributes, literal=elided))
-    text = repr(instruction)
-    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 3]}..."
+    return _shortened(repr(instruction), _MOST_TEXT)
+
+
+def _shortened_lines(report: str) -> str:
+    """The report as HTML, for a browser without scripts."""
+    return "\n".join(in_html(_shortened(line, _MOST_TEXT)) for line in report.split("\n"))
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _shown_section(section: Section, sides: Sequence[_Side]) -> dict[str, Any]:
@@ -346,8 +356,5 @@ def _shown_row(row: Row, sides: Sequence[_Side]) -> list[Any]:
     pair = [-1 if one is None else side.number[one] for side, one in zip(sides, (row.before, row.after), strict=True)]
     if row.kind == "same":
         return pair
-    return [
-        *pair,
-        KINDS.index(row.kind),
-        *([[[c.what, c.before, c.after] for c in row.changes]] if row.changes else []),
-    ]
+    changes = [[c.what, *(_shortened(each, _MOST_CHANGE) for each in (c.before, c.after))] for c in row.changes]
+    return [*pair, KINDS.index(row.kind), *([changes] if changes else [])]

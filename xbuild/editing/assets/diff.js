@@ -132,9 +132,10 @@ function drawRow(number, at) {
   const sign = element("div", "sign", {role: "gridcell"}, element("span", "", {"aria-hidden": "true"}, SIGNS[kind]),
     element("span", "unseen", {}, kind === "same" ? "equal" : kind));
   made.append(drawCell(row, 0, texts[0], false), sign, drawCell(row, 1, texts[1], isTwin));
-  const why = (row[3] ?? []).map(([what, before, after]) =>
+  const isNamed = kind === "renamed" || kind === "same";
+  const why = (isNamed ? [] : row[3] ?? []).map(([what, before, after]) =>
     element("span", "", {}, element("b", "", {}, what), `: ${before || "none"} \u2192 ${after || "none"}`));
-  if (kind !== "same") {
+  if (!isNamed) {
     const sources = [...new Set([0, 1].filter(side => row[side] >= 0).map(side => sourceOf(side, row[side])))].filter(Boolean);
     if (sources.length) why.push(element("span", "source", {}, sources.join(" \u2192 ")));
   }
