@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from . import __doc__ as description
-from .judging import ask, ask_torch, compare
+from .judging import ask, ask_torch, compare, rate
 from .running import draw, read, run
 
 
@@ -46,7 +46,10 @@ def main(given: list[str]) -> int:
             )
         else:
             found = ask_torch(trial, folder, options.python)
-            print(f"=== {trial['name']} {trial['truth']} status {found['status']}\n{found['output']}")
+            (folder / "torch.txt").write_text(found["output"])
+            rating = rate(trial["truth"], found)
+            rights.append(rating == "exact")
+            print(trial["name"], rating, trial["truth"]["ranks"], found["named"], sep=" | ", flush=True)
     if rights:
         print(f"{sum(rights)} of {len(rights)} right")
     return 0

@@ -73,11 +73,33 @@ def _groups(folder: Path) -> list[tuple[str, str, list[int]]]:
 
 
 def run_analyser(dumps: Path, prefix: str, python: str, options: list[str]) -> dict[str, Any]:
+    """Runs PyTorch's analyser; `named` has the ranks that each reported mismatch names as missing or as culprits."""
     command = [python, "-m", "torch.distributed.flight_recorder.fr_trace", str(dumps), "-p", prefix, *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"}
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     except subprocess.TimeoutExpired:
-        return {"status": "limit", "output": ""}
-    return {"status": done.returncode, "output": done.stdout + done.stderr}
+        return {"status": "limit", "output": "", "named": []}
+    output = done.stdout + done.stderr
+    named = []
+    for line in output.splitlines():
+        if line.startswith("missing ranks: {"):
+            named.append(sorted(map(int, re.findall(r"\d+", line))))
+        elif line.startswith("error msg: "):
+            named.append(sorted(set(map(int, re.findall(r"Culprit rank (\d+)", line)))))
+    return {"status": done.returncode, "output": output, "named": named}
+
+
+def rate(truth: dict[str, Any], found: dict[str, Any]) -> str:
+    """What PyTorch's analyser found, in its favour: one mismatch, or all together, with exactly the ranks at fault."""
+    if found["status"] != 0:
+        return "fails"
+    union = sorted({rank for ranks in found["named"] for rank in ranks})
+    if truth["ranks"] in (union, *found["named"]):
+        return "exact"
+    if set(truth["ranks"]) <= set(union):
+        return "among others"
+    if union:
+        return "other ranks"
+    reports = ("mismatch in the collective", "has errors", "Not all ranks", "cannot decide")
+    return "a mismatch without ranks" if any(each in found["output"] for each in reports) else "nothing"
