@@ -232,6 +232,12 @@ def test_the_command_takes_rows_and_constants(tmp_path: Path) -> None:
     assert run("whole.hlo local.hlo --rows Norm=0").startswith("equal")
     assert run("one.hlo two.hlo").startswith("undecided")
     assert run("one.hlo two.hlo --constant c=d").startswith("equal")
+    assert "compared in this order: " in run("local.hlo whole.hlo --rows Norm=0")
+    (tmp_path / "cut.hlo").write_text(elided("d", rows=2, devices=2, extra="\n  e = f32[6] constant({...})"))
+    assert run("one.hlo cut.hlo --constant c=d").startswith("equal")
+    turned = run("cut.hlo one.hlo --constant d=c")
+    assert "compared in this order: " in turned
+    assert "\nequal: both programs compute" in turned
     assert "made smaller" in run("one.hlo one.hlo --extents smaller")
     assert "expected TARGET=DIMENSIONS" in run("one.hlo two.hlo --rows Norm")
     assert "expected NAME=OTHER" in run("one.hlo two.hlo --constant c")

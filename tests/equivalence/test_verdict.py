@@ -284,8 +284,11 @@ def test_partitioned_programs_from_text_state_their_layouts(tmp_path: Any) -> No
     assert "the other program diverges at: copy %all-reduce" in found.stdout
     assert run(main, ["equivalent", str(cut), str(wrong)]).exit_code == 1
     turned = run(main, ["equivalent", str(cut), str(whole)])
-    assert turned.exit_code != 0
-    assert "if one of them is a global program, pass it first" in turned.output
+    assert (turned.exit_code, turned.stdout) == (0, run(main, ["equivalent", str(whole), str(cut)]).stdout)
+    assert f"they are compared in this order: {whole}, {cut}" in turned.stderr
+    assert xb.testing.assert_equivalent(str(cut), str(whole)).kind == "equal"
+    with pytest.raises(xb.XbuildError, match="if one of them is a global program, pass it first"):
+        xb.equivalent(cut, whole)
 
 
 def test_the_command(tmp_path: Any) -> None:

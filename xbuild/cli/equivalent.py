@@ -10,11 +10,12 @@ import click
 
 import xbuild
 
+from ..sharding.unpartitioned import is_device_form_of
 from .candidates import targets
 from .formats import say_result
 from .group import LIMIT, REFUSED, load, main, module_of, report_failures
 from .options import shows_all, takes_all, takes_format
-from .outputs import MORE, report_width, say_lines
+from .outputs import MORE, report_width, say, say_lines
 from .run import SEED
 
 _LIMITS = ("limit_seconds", "limit_bytes")
@@ -128,12 +129,12 @@ def equivalent(
     """Report whether two programs compute the same function, up to rounding.
 
     The command evaluates both programs on random inputs over prime fields, where arithmetic is exact, and runs them in
-    floating point. Both programs must have the same number of devices and the same arrays, unless TARGET is a global
-    program and OTHER is its partitioned form.
+    floating point. Both programs must have the same number of devices and the same arrays, unless one is a global
+    program and the other is its partitioned form; the order of these two is free.
 
-    For a partitioned program, the shardings in OTHER determine the shard of each device; `xbuild shard --partitioned`
-    writes them. If OTHER has no shardings, each device holds the full array or an equal part of one dimension, in
-    device order. The function `xb.equivalent` accepts other layouts.
+    The shardings in a partitioned program determine the shard of each device; `xbuild shard --partitioned` writes them.
+    If it has no shardings, each device holds the full array or an equal part of one dimension, in device order. The
+    function `xb.equivalent` accepts other layouts.
 
     \b
     Examples:
@@ -148,6 +149,10 @@ def equivalent(
     """
     with report_failures("interrupted, without a verdict"):
         programs = [module_of(load(target, is_global=True)) for target in (one, other)]
+        if is_device_form_of(*programs):
+            programs.reverse()
+            constants = {name: pair for pair, name in constants.items()}
+            say(f"notice: {other} is a global program, so they are compared in this order: {other}, {one}", err=True)
         verdict = xbuild.equivalent(
             *programs,
             seed=seed,

@@ -59,6 +59,20 @@ def is_per_device_in_part(module: Module) -> bool:
     return any(target_of(each) in CUTS or target_of(each) not in SAME for each in calls)
 
 
+def is_device_form_of(one: object, other: object) -> bool:
+    """Whether the first program is one that each of several devices runs, and the second one a global program.
+
+    `equivalent` takes the global program first; its layouts are those of the second program.
+    """
+    if not isinstance(one, Module) or not isinstance(other, Module):
+        return False
+    return _is_for_each_device(one) and not _is_for_each_device(other)
+
+
+def _is_for_each_device(module: Module) -> bool:
+    return is_per_device_in_part(module) or (module.num_devices > 1 and not annotated_devices(module))
+
+
 def not_partitioned(module: Module, is_treated: str) -> str | None:
     """A sentence that a module is not partitioned yet, and how it `is_treated` nevertheless; None if it is."""
     devices = annotated_devices(module)

@@ -32,6 +32,7 @@ from ..linting.rematerialization import find_rematerializations
 from ..properties.effects import base_of
 from ..properties.mesh import Mesh
 from ..sharding.stated_shardings import mesh_of_shardings
+from ..sharding.unpartitioned import is_device_form_of
 
 Program: TypeAlias = Computation | Module | ModuleGroup
 
@@ -441,8 +442,8 @@ def assert_flops(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:
 def assert_equivalent(one: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
     """Assert that two programs compute the same function, up to rounding, and return the verdict.
 
-    `one` and `other` are JAX functions for the same `args`, or programs without `args`. `kwargs` are as in
-    `xb.equivalent`. Raises ContractError with the report unless the verdict is `equal`.
+    `one` and `other` are JAX functions for the same `args`, or programs without `args`. If one of them is for one device
+    and the other for several, their order is free. `kwargs` are as in `xb.equivalent`. Raises ContractError with the report unless the verdict is `equal`.
 
     >>> import xbuild as xb
     >>> left = xb.computation(xb.f32[8])(lambda x: (x + 1.0) * (x - 1.0))
@@ -455,7 +456,10 @@ def assert_equivalent(one: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
     __tracebackhide__ = True
     from ..running import equivalent
 
-    verdict = equivalent(*(program_of(each, args, {}) for each in (one, other)), **kwargs)
+    programs = [program_of(each, args, {}) for each in (one, other)]
+    if is_device_form_of(*programs):
+        programs.reverse()
+    verdict = equivalent(*programs, **kwargs)
     if not verdict:
         raise ContractError(str(verdict))
     return verdict
