@@ -442,8 +442,9 @@ def assert_flops(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:
 def assert_equivalent(one: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
     """Assert that two programs compute the same function, up to rounding, and return the verdict.
 
-    `one` and `other` are JAX functions for the same `args`, or programs without `args`. If one of them is for one device
-    and the other for several, their order is free. `kwargs` are as in `xb.equivalent`. Raises ContractError with the report unless the verdict is `equal`.
+    `one` and `other` are JAX functions for the same `args`, or programs without `args`; a global program and its
+    partitioned form may be in any order. `kwargs` are as in `xb.equivalent`. Raises ContractError with the report
+    unless the verdict is `equal`.
 
     >>> import xbuild as xb
     >>> left = xb.computation(xb.f32[8])(lambda x: (x + 1.0) * (x - 1.0))
