@@ -132,3 +132,30 @@ def test_a_program_that_is_free_runs_though_it_was_recorded_in_an_order_that_han
     assert not unnamed(str(stopped.value), ["send1", "send2"])
     recorded = {d: module.entry.instructions for d, module in free.program.modules.items()}  # type: ignore[union-attr]
     assert xb.check(free.program, schedule=recorded).kind == "deadlock"
+
+
+# One process leaves a loop of all-reduces early and stays alive (jax#38503); the report names it, not only the others.
+
+
+def test_a_device_that_leaves_a_loop_early_is_named() -> None:
+    def train(x: xb.Value) -> xb.Value:
+        def trip(state: xb.Value) -> list[xb.Value]:
+            step, x, device = state
+            stays = (step != 5) | (device != np.uint32(1))
+            return [step + 1, xb.conditional(stays, x, summed, x, lambda x: x, name="stays"), device]
+
+        def summed(x: xb.Value) -> xb.Value:
+            return xb.all_reduce(x, xb.add, name="psum")
+
+        return xb.while_([0, x, xb.replica_id(x.builder)], lambda state: state[0] < 8, trip, name="steps")[1]
+
+    module = xb.Module("train", xb.computation(X)(train), num_replicas=4)
+    finding = xb.check(module).findings[0]
+    place = "psum in true_computation of conditional stays in while steps"
+    assert finding.message == f"devices 0, 2 and 3 wait at {place} for device 1, which ends first"
+    assert finding.cause_text == "device 1 took another branch, or fewer trips, around psum"
+    assert [row.waits for row in finding.rows] == ["device 1, which ends first"] * 3
+    with pytest.raises(Stopped) as stopped:
+        execute(module, ones(4), check=False)
+    assert [state.device for state in stopped.value.report.devices if state.cause] == [1]
+    assert {*finding.blocked} == {state.device for state in stopped.value.report.devices if not state.ended}

@@ -9,7 +9,7 @@ Sections:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cached_property
 
 from attrs import define, evolve, frozen
@@ -80,10 +80,19 @@ class Stops:
 def stop_finding(stopped: Mapping[int, SimulatedEvent]) -> Finding:
     """The finding for devices that stop at these events, if no level shows why."""
     starved = [device for device, event in stopped.items() if event.is_starved]
+    ended = {device: {*event.members} - stopped.keys() for device, event in stopped.items()}
     shown = {device: event for device, event in stopped.items() if not starved or device in starved}
     places = [((device,), event.site) for device, event in shown.items()]
+    cause = "these devices take different branches or trip counts around these instructions"
     if starved:
+        cause = "a device whose infeed is empty hangs, and so does every device that waits for it"
         message = f"the infeed of {devices_text(starved)} holds fewer items than the program takes"
+    elif any(ended.values()):
+        site = next(event.site for device, event in stopped.items() if ended[device])
+        waiting = [device for device, event in stopped.items() if ended[device] and f"{event.site}" == f"{site}"]
+        missing = set().union(*(ended[device] for device in waiting))
+        message = f"{devices_text(waiting)} wait{'s' * (len(waiting) == 1)} at {site} for {_ends_first(missing)}"
+        cause = f"{devices_text(sorted(missing))} took another branch, or fewer trips, around {site.instruction.name}"
     else:
         calls = calls_text((device, event.site.instruction) for device, event in stopped.items())
         message = f"{calls} {'wait for each other' if len(stopped) > 1 else 'hangs'}"
@@ -92,21 +101,24 @@ def stop_finding(stopped: Mapping[int, SimulatedEvent]) -> Finding:
         message,
         *places,
         cause="STARVED" if starved else "MISSING_MEMBER",
-        cause_text="a device whose infeed is empty hangs, and so does every device that waits for it"
-        if starved
-        else "these devices take different branches or trip counts around these instructions",
+        cause_text=cause,
     )
     rows = (
-        evolve(row, waits=_waits(device, event)) for row, (device, event) in zip(found.rows, shown.items(), strict=True)
+        evolve(row, waits=_waits(device, event, ended[device]))
+        for row, (device, event) in zip(found.rows, shown.items(), strict=True)
     )
     blocked = {device: (event.site.instruction,) for device, event in stopped.items()}
     return evolve(found, rows=tuple(rows), blocked=blocked)
 
 
-def _waits(device: int, event: SimulatedEvent) -> str:
+def _waits(device: int, event: SimulatedEvent, ended: Set[int]) -> str:
     if event.is_starved:
         return "an item of its infeed, which is empty"
-    return f"{devices_text({*event.members} - {device})} to reach the other side"
+    return _ends_first(ended) if ended else f"{devices_text({*event.members} - {device})} to reach the other side"
+
+
+def _ends_first(devices: Set[int]) -> str:
+    return f"{devices_text(sorted(devices))}, which end{'s' * (len(devices) == 1)} first"
 
 
 # ----------------------------------------------------------------------------
