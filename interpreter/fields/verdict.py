@@ -19,10 +19,9 @@ from attrs import field, frozen
 from shape_inference import Dims
 from shape_inference.trees import flatten
 from xbuild.core.graph import Instruction, Module
-from xbuild.core.hooks import Reported
 from xbuild.core.issues import Issue, related_places
 from xbuild.core.op import opcodes
-from xbuild.core.report_text import MORE, WIDTH, Line, StyledText, folded, indented, more_line, plain
+from xbuild.core.report_text import MORE, WIDTH, Line, LineReport, StyledText, folded, indented, more_line
 from xbuild.properties.effects import name_in_report
 from xbuild.properties.sites import reached
 
@@ -160,7 +159,7 @@ def _instruction_text(instruction: Instruction) -> str:
 
 
 @frozen(kw_only=True, eq=False)
-class Equivalence(Reported):
+class Equivalence(LineReport):
     """The verdict of `xb.equivalent`.
 
     `kind` is equal, different or undecided. `draws` is the number of random inputs on which both programs were
@@ -187,16 +186,6 @@ class Equivalence(Reported):
     def __bool__(self) -> bool:
         """Whether the programs are equal."""
         return self.kind == "equal"
-
-    def report(self, *, all: bool = False, width: int = WIDTH) -> str:
-        """Return the report as text; `all` also shows the classes after the tenth, which str() omits."""
-        return plain(self.lines(all, width))
-
-    def __str__(self) -> str:
-        return self.report()
-
-    def _styled_lines(self) -> Iterable[Line]:
-        return self.lines()
 
     def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
         """Return the lines of the report: the verdict, its reasons, and the undecided or assumed classes.

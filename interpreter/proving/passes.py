@@ -7,7 +7,7 @@ on, texts are programs of each device. All texts are compared with the first one
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -15,9 +15,8 @@ from attrs import define, evolve, field, frozen
 
 from shape_inference import XbuildError
 from xbuild.core.graph import Instruction, Module
-from xbuild.core.hooks import Reported
 from xbuild.core.issues import Issue
-from xbuild.core.report_text import MORE, WIDTH, Line, StyledText, folded, indented, more_line, plain
+from xbuild.core.report_text import MORE, WIDTH, Line, LineReport, StyledText, folded, indented, more_line
 from xbuild.files import targets
 from xbuild.files.dumps import DumpedModule, Stage
 from xbuild.process.progress import during, over
@@ -53,7 +52,7 @@ class PassChange:
 
 
 @frozen(kw_only=True, eq=False)
-class PassProof(Reported):
+class PassProof(LineReport):
     """The verdict of `xb.prove_passes` on a program and its passes.
 
     `whole` compares the first text with the last. If they differ, `guilty` is the first pass after which the function
@@ -104,16 +103,6 @@ class PassProof(Reported):
             evolve(each, message=f"{message}\n{each.message}", facts={**each.facts, "pass": self.guilty})
             for each in found
         )
-
-    def report(self, *, all: bool = False, width: int = WIDTH) -> str:
-        """Return the report as text; `all` also shows the passes after the tenth, which str() omits."""
-        return plain(self.lines(all, width))
-
-    def __str__(self) -> str:
-        return self.report()
-
-    def _styled_lines(self) -> Iterable[Line]:
-        return self.lines()
 
     def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
         """Return the lines of the report: the guilty pass and the difference, then the changes in communication."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
 
 from shape_inference import refuse
 from xbuild.core.graph import Computation, Module, ModuleGroup
-from xbuild.core.hooks import Reported
 from xbuild.core.issues import Issue
-from xbuild.core.report_text import MORE, WIDTH, Line, folded, indented, more_line, plain
+from xbuild.core.report_text import MORE, WIDTH, Line, LineReport, folded, indented, more_line
 from xbuild.files import targets
 from xbuild.files.jax_functions import lowered_and_compiled
 from xbuild.files.programs import is_of_jax
@@ -30,7 +29,7 @@ from .result_layouts import ResultLayouts
 
 
 @frozen(kw_only=True, eq=False)
-class Proof(Reported):
+class Proof(LineReport):
     """The verdict of `xb.prove`.
 
     `verdict` is the verdict of `xb.equivalent`: equal, different or undecided, with its assumptions and the place where
@@ -54,16 +53,6 @@ class Proof(Reported):
     def issues(self) -> tuple[Issue, ...]:
         """The verdict as an issue: an error if the programs are different, a warning if it is undecided."""
         return self.verdict.issues
-
-    def report(self, *, all: bool = False, width: int = WIDTH) -> str:
-        """Return the report as text; `all` also shows the classes after the tenth, which str() omits."""
-        return plain(self.lines(all, width))
-
-    def __str__(self) -> str:
-        return self.report()
-
-    def _styled_lines(self) -> Iterable[Line]:
-        return self.lines()
 
     def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
         """Return the lines of the report: those of the verdict, then the layouts that were determined with runs."""

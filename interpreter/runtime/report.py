@@ -18,13 +18,13 @@ from xbuild.core.report_text import (
     MORE,
     WIDTH,
     Line,
+    LineReport,
     PlaceRow,
     StyledText,
     folded,
     labelled,
     more_line,
     place_rows,
-    plain,
 )
 from xbuild.pictures.lanes import Arrow, Lanes, Rows, State, Stop, rows
 from xbuild.pictures.picture import FLOW, kind_of
@@ -81,7 +81,7 @@ class DeviceState:
 
 
 @frozen
-class Report:
+class Report(LineReport):
     """The report of a stopped run. `kind` says why the run stopped, and `devices` has the state of each device."""
 
     kind: str = field(validator=lambda _, __, kind: _check_kind(kind))
@@ -91,13 +91,6 @@ class Report:
     let_through: str = ""
     parting: tuple[str, ...] = ()
     repair: str = ""
-
-    def __str__(self) -> str:
-        return self.report()
-
-    def report(self, *, all: bool = False, width: int = WIDTH) -> str:
-        """Return the report as text; `all` also shows the rows after the tenth, which str() omits."""
-        return plain(self.lines(all, width))
 
     def lines(self, all: bool = False, width: int = WIDTH, more: str = MORE) -> Iterator[Line]:
         """Return the lines of the report.

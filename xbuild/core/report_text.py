@@ -13,6 +13,8 @@ from attrs import frozen
 
 from shape_inference.escaping import in_html
 
+from .hooks import Reported
+
 WIDTH = 100
 """The width of a report that is not printed on a terminal."""
 
@@ -67,6 +69,24 @@ def html(lines: Iterable[Line]) -> str:
     return coloured(
         lines, lambda text, style: f'<span class="r-{style}">{in_html(text)}</span>' if style else in_html(text)
     )
+
+
+class LineReport(Reported):
+    """Base of results whose report is `lines`, which takes `all`, `width` and the hint `more` about folded rows."""
+
+    __slots__ = ()
+
+    lines: Callable[..., Iterable[Line]]
+
+    def report(self, *, all: bool = False, width: int = WIDTH) -> str:
+        """Return the report as text; `all` also shows the rows after the tenth, which str() omits."""
+        return plain(self.lines(all, width))
+
+    def __str__(self) -> str:
+        return self.report()
+
+    def _styled_lines(self) -> Iterable[Line]:
+        return self.lines()
 
 
 def headed(lines: Iterable[str], most: int | None = None, more: str = "") -> Iterator[Line]:
