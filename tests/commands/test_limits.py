@@ -280,6 +280,16 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     assert "the command needs more than 41,943,040 bytes of memory" in found.said
 
 
+def test_so_few_bytes_are_refused_at_once(tmp_path: Path) -> None:
+    """With none left to call a function, Python 3.11 aborts: "Cannot recover from stack overflow"."""
+    (tmp_path / "p.hlo").write_text(hostile.constant())
+    for most in (0, 2, group._FEWEST - 1):
+        found = CliRunner().invoke(main, ["check", str(tmp_path / "p.hlo"), "--max-bytes", str(most)])
+        assert found.exit_code == LIMIT
+        assert f"needs more than {most:,} bytes of memory [limit_bytes]" in found.output
+        assert f"use --max-bytes {max(2 * most, group._FEWEST)} to allow more" in found.output
+
+
 def test_a_library_that_found_no_memory_is_told_from_one_that_is_broken(tmp_path: Path) -> None:
     """Python names an extension module without its package: `_common` for numpy.random._common."""
     there = importlib.util.find_spec("numpy.random._common")

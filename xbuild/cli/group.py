@@ -88,6 +88,8 @@ LIMIT = 3
 
 _LONGEST = 1e9  # seconds, about thirty years; timers refuse much longer times
 _MOST = 2**63 - 1  # bytes; the largest limit of the system
+_FEWEST = 1 << 20
+"""The least memory of a command: without the bytes to call a function and to raise an error, Python aborts."""
 _ALARM_INTERVAL = 1.0  # seconds between alarms, in case the first exception was swallowed
 _ROOT = Path(__file__).resolve().parents[2]
 _ACTIVITIES = (
@@ -222,6 +224,8 @@ def _limit_bytes(bytes: int) -> Iterator[None]:
     if held is None:
         yield
         return
+    if bytes < _FEWEST:
+        raise MemoryError
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -401,7 +405,7 @@ def _is_out_of_memory(error: ImportError | SystemError) -> bool:
 
 
 def _out_of_memory_message(most: int, runs: bool) -> str:
-    fix = "use --trace-bytes to record less" if runs else f"use --max-bytes {most * 2} to allow more"
+    fix = "use --trace-bytes to record less" if runs else f"use --max-bytes {max(most * 2, _FEWEST)} to allow more"
     return f"stopped: the command needs more than {most:,} bytes of memory [limit_bytes]\n  {fix}"
 
 
