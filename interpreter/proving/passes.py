@@ -7,8 +7,9 @@ on, texts are programs of each device. All texts are compared with the first one
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from attrs import define, evolve, field, frozen
@@ -19,11 +20,14 @@ from xbuild.core.issues import Issue
 from xbuild.core.report_text import MORE, WIDTH, Line, LineReport, StyledText, folded, indented, more_line
 from xbuild.files import targets
 from xbuild.files.dumps import DumpedModule, Stage
+from xbuild.files.jax_functions import dump_passes
+from xbuild.files.programs import is_of_jax
 from xbuild.process.progress import during, over
 from xbuild.sharding.unpartitioned import annotated_devices
 from xbuild.testing.contracts import collectives_of
 
 from ..fields import Equivalence
+from ..rules.limits import Limits
 from .pairs import Shardings, pair_of, stated_inputs, stated_mesh, stated_outputs
 from .proof import Proof, prove_pair
 from .result_layouts import fits_all
@@ -142,23 +146,48 @@ class PassProof(LineReport):
         }  # fmt: skip
 
 
-def prove_passes(target: str | DumpedModule, **options: Any) -> PassProof:
-    """Find the first pass after which a program computes a different function, given a dump of the text after each
-    pass.
+def prove_passes(
+    target: Any,
+    *arguments: Any,
+    domain: Mapping[int, Any] | None = None,
+    seed: int = 0,
+    limits: Limits | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+) -> PassProof:
+    """Find the first pass of XLA after which a program computes a different function.
 
-    `target` is a dump folder with one module, or FOLDER#NAME. XLA writes such a dump with the flags
-    `--xla_dump_to=FOLDER --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*`. A bisection uses `xb.prove` to compare
-    texts with the first text; the texts before and after the pass are then compared with each other. `options` are
-    `domain`, `seed` and `limits` of `xb.prove`.
+    `target` is a JAX function, plain or jitted, with arguments or their shapes (`kwargs` are keyword arguments), or a
+    Traced or Lowered without arguments. JAX lowers and compiles it, but does not run it, and XLA writes the text after
+    each pass into a temporary folder. `target` may also be a dump folder with one module, or FOLDER#NAME. XLA writes
+    such a dump with the flags `--xla_dump_to=FOLDER --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*`.
+
+    A bisection uses `xb.prove` to compare texts with the first text; the texts before and after the pass are then
+    compared with each other. `domain`, `seed` and `limits` are passed to `xb.prove`.
 
     Raises TargetError if the folder has no such module, or only one text of it. Also raises any error that `xb.prove`
     raises for the first and the last text.
 
     Source: XLA, --xla_dump_hlo_pass_re; docs/proving.md.
     """
-    module = targets.module_in_dump(target) if isinstance(target, str) else target
+    options = {"domain": domain, "seed": seed, "limits": limits}
+    if isinstance(target, str | DumpedModule):
+        if arguments or kwargs:
+            raise TypeError(
+                "prove_passes: a dump takes no arguments; pass a JAX function with its arguments, or a dump"
+            )
+        return _prove_module(targets.module_in_dump(target) if isinstance(target, str) else target, options)
+    if not is_of_jax(target) and not callable(target):
+        raise TypeError(
+            f"prove_passes: expected a JAX function with its arguments, or a dump folder, got {type(target).__name__}"
+        )
+    with TemporaryDirectory(prefix="xbuild-") as folder:
+        dump_passes(target, arguments, kwargs or {}, folder)
+        return _prove_module(targets.main_module_in_dump(folder), options)
+
+
+def _prove_module(module: DumpedModule, options: Mapping[str, Any]) -> PassProof:
     with during(f"proving the passes of {module.key}"):
-        return _Search(module, options).result()
+        return _Search(module, dict(options)).result()
 
 
 @define(eq=False, slots=False)

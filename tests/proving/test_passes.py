@@ -137,7 +137,7 @@ def test_the_command_on_two_programs(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["before.hlo"], "names one program; expected a second program"),
-        (["before.hlo", "after.hlo", "--by", "pass"], "--by pass takes one dump folder"),
+        (["before.hlo", "after.hlo", "--by", "pass"], "--by pass takes a JAX function or a dump folder"),
         (["before.hlo", "after.hlo", "--in-specs", "a"], "is not a spec"),
         (["before.hlo", "after.hlo", "--mesh", "a=2"], "--mesh has no effect without --in-specs or --out-specs"),
         (["before.hlo", "after.hlo", "--in-specs", "P()", "--mesh", "a"], "is not a mesh"),
@@ -150,3 +150,39 @@ def test_wrong_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: l
     found = run(*arguments)
     assert found.exit_code == 2
     assert message in " ".join(found.stderr.split())
+
+
+STEP = """
+import jax
+
+@jax.jit
+def step(x):
+    return jax.numpy.sin(x) @ x.T
+
+lowered = step.lower(jax.ShapeDtypeStruct((3, 4), "float32"))
+given = step, (jax.ShapeDtypeStruct((3, 4), "float32"),)
+"""
+
+
+@pytest.mark.parametrize("name", ["lowered", "given"])
+def test_a_jax_function_is_compiled_with_the_text_after_each_pass(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("jax")
+    (tmp_path / "f.py").write_text(STEP)
+    found = run(f"{tmp_path}/f.py:{name}", "--by", "pass", "--json")
+    assert found.exit_code == 0, found.output
+    facts = json.loads(found.stdout)
+    assert facts["kind"] == "equal"
+    assert facts["texts"] > 2
+
+
+def test_functions_and_dumps_are_told_apart(tmp_path: Path) -> None:
+    jax = pytest.importorskip("jax")
+    found = xb.prove_passes(lambda x, y: x + 2.0 * y, xb.f32[2, 3], kwargs={"y": xb.f32[3]})
+    assert found, str(found)
+    assert found.texts > 2
+    assert not [*tmp_path.iterdir()]
+    with pytest.raises(TypeError, match="a dump takes no arguments"):
+        xb.prove_passes(write_dump(tmp_path, RIGHT), xb.f32[2])
+    with pytest.raises(TypeError, match="got int"):
+        xb.prove_passes(3)
+    assert jax.config.jax_enable_compilation_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,7 +54,7 @@ def _read(reader: Any, text: str, parameter: click.Parameter) -> Any:
 @main.command()
 @click.argument("one", metavar="TARGET", shell_complete=targets)
 @click.argument("other", metavar="[AFTER]", required=False, shell_complete=targets)
-@click.option("--by", type=click.Choice(["pass"]), help="Find the first pass of a dump that changes the function.")
+@click.option("--by", type=click.Choice(["pass"]), help="Find the first pass of XLA that changes the function.")
 @click.option("--in-specs", metavar="SPECS", callback=_read_specs, help="State how arguments are sharded.")
 @click.option("--out-specs", metavar="SPECS", callback=_read_specs, help="State how results are sharded.")
 @click.option("--mesh", metavar="MESH", callback=_read_mesh, help="State the mesh of the specs, such as a=2,b=4.")
@@ -86,13 +87,14 @@ def prove(
     use --in-specs and --out-specs: one spec for all arrays, or one for each, separated by semicolons; --mesh names the
     axes. If nothing states how results are sharded, runs in xbuild show which part each device holds.
 
-    With --by pass, TARGET is a dump of the text after each pass (--xla_dump_hlo_pass_re=.*). The command names the
-    first pass after which the program computes a different function, the instruction and the line, and lists the
-    passes after which it communicates differently.
+    With --by pass, TARGET is a JAX function, or a dump of the text after each pass (--xla_dump_hlo_pass_re=.*). The
+    command names the first pass after which the program computes a different function, the instruction and the line,
+    and lists the passes after which it communicates differently.
 
     \b
     Examples:
       xbuild prove train.py:step
+      xbuild prove train.py:step --by pass
       xbuild prove /tmp/dump
       xbuild prove /tmp/dump#jit_step --by pass
       xbuild prove before.mlir after.hlo --mesh a=2,b=4 --in-specs "P('a');P()"
@@ -104,8 +106,8 @@ def prove(
     options = {"seed": seed, "domain": domains}
     layouts = {"in_specs": in_specs, "out_specs": out_specs, "mesh": mesh}
     is_dump = target_files.is_dump(target_files.split_target(one)[0])
-    if by and (other is not None or not is_dump or in_specs or out_specs):
-        raise click.UsageError("--by pass takes one dump folder, without a second target and without specs")
+    if by and (other is not None or in_specs or out_specs):
+        raise click.UsageError("--by pass takes a JAX function or a dump folder, without a second target and specs")
     with report_failures("interrupted, without a proof"):
         try:
             modules = target_files.module_targets(one) if is_dump and other is None else []
@@ -119,14 +121,14 @@ def prove(
     facts = {"other": other, **proof.to_dict()}
     if not say_result(one, facts, proof.issues, part="by_pass" if by else ""):
         say_lines(proof.lines(shows_all(), report_width(), MORE))
-    if is_dump and other is None and not by and proof.kind == "different":
-        _say_how_to_find_pass(one)
+    if other is None and not by and proof.kind == "different":
+        _say_how_to_find_pass(one, is_dump)
     sys.exit(exit_code(proof.verdict, strict))
 
 
-def _say_how_to_find_pass(target: str) -> None:
-    """Say how to find the pass that changed the function of a dumped module."""
-    if len(target_files.module_in_dump(target).stages) > 2:
+def _say_how_to_find_pass(target: str, is_dump: bool) -> None:
+    """Say how to find the pass that changed the function of a target."""
+    if not is_dump or len(target_files.module_in_dump(target).stages) > 2:
         say(f"notice: xbuild prove {shlex.quote(target)} --by pass names the pass", err=True)
     else:
         say(
@@ -139,7 +141,11 @@ def _say_how_to_find_pass(target: str) -> None:
 def _prove(one: str, other: str | None, by: str | None, options: Any, layouts: Any) -> Proof | PassProof:
     """The proof of the programs that a command line names."""
     if by:
-        return xbuild.prove_passes(one, **options)
+        if target_files.is_dump(target_files.split_target(one)[0]):
+            return xbuild.prove_passes(one, **options)
+        with TemporaryDirectory(prefix="xbuild-") as folder:
+            target_files.dump_passes_of(one, folder)
+            return xbuild.prove_passes(target_files.main_module_in_dump(folder), **options)
     programs: tuple[Any, Any]
     if other is not None:
         programs = target_files.load(one, is_global=True), target_files.load(other, is_global=True)

@@ -220,12 +220,32 @@ def lowered_and_compiled(function: Any, arguments: Sequence[Any], named: Mapping
     The function may also be a Traced or a Lowered, without arguments. Raises NeedsArgumentsError if another function
     gets no arguments and needs some.
     """
+    traced, lowered = _traced_and_lowered(function, arguments, named)
+    text = lowered.as_text(dialect="stablehlo", debug_info=True)
+    return _global_module(text), _compiled(traced, lowered)
+
+
+def dump_passes(function: Any, arguments: Sequence[Any], named: Mapping[str, Any], folder: str) -> None:
+    """Compile a function with XLA, which writes the text after each pass into a folder.
+
+    Functions and errors are those of `lowered_and_compiled`. A program in JAX's compilation cache is compiled again.
+    """
+    import jax
+
+    _, lowered = _traced_and_lowered(function, arguments, named)
+    caches = jax.config.jax_enable_compilation_cache
+    jax.config.update("jax_enable_compilation_cache", False)
+    try:
+        lowered.compile({"xla_dump_to": folder, "xla_dump_hlo_as_text": True, "xla_dump_hlo_pass_re": ".*"})
+    finally:
+        jax.config.update("jax_enable_compilation_cache", caches)
+
+
+def _traced_and_lowered(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, Any]:
     if not (arguments or named) and type(function).__name__ not in ("Traced", "Lowered"):
         _refuse_without_arguments(function)
     traced = _traced(function, tuple(arguments), dict(named))
-    lowered = _of_trace(traced, False) if hasattr(traced, "lower") else traced
-    text = lowered.as_text(dialect="stablehlo", debug_info=True)
-    return _global_module(text), _compiled(traced, lowered)
+    return traced, _of_trace(traced, False) if hasattr(traced, "lower") else traced
 
 
 def _compiled(traced: Any, lowered: Any) -> Module:

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -123,6 +123,31 @@ def load_with_compiled(target: str) -> tuple[Program, Program]:
     a function and a tuple of its arguments, or a function without arguments that returns one of these. TargetError
     where the target names none, UserError where its file raises.
     """
+    path, name, parts = _jax_objects_of(target)
+    if len(parts) == 1 or isinstance(parts[1], tuple):
+        from .jax_functions import lowered_and_compiled
+
+        function, arguments = parts[0], parts[1] if len(parts) > 1 else ()
+        lowered, compiled = _of_users_function(lambda: lowered_and_compiled(function, arguments, {}), path, name)
+        return lowered, compiled
+    before, after = (_converted(part, path, name, is_global=True) for part in parts)
+    return before, after
+
+
+def dump_passes_of(target: str, folder: str) -> None:
+    """Compile the function of FILE.py:NAME; XLA writes the text after each pass into a folder.
+
+    Targets and errors are those of `load_with_compiled`.
+    """
+    from .jax_functions import dump_passes
+
+    path, name, parts = _jax_objects_of(target)
+    arguments = parts[1] if len(parts) > 1 and isinstance(parts[1], tuple) else ()
+    _of_users_function(lambda: dump_passes(parts[0], arguments, {}, folder), path, name)
+
+
+def _jax_objects_of(target: str) -> tuple[str, str, tuple[Any, ...]]:
+    """The file and the name in FILE.py:NAME, and what it names: a function, (function, arguments) or a pair."""
     path, _, name = target.rpartition(":")
     if not path.endswith(".py"):
         raise TargetError(
@@ -133,15 +158,9 @@ def load_with_compiled(target: str) -> tuple[Program, Program]:
     if not is_of_jax(found) and callable(found):
         found = _call(found, name)
     parts = found if isinstance(found, tuple) else (found,)
-    if is_of_jax(parts[0]) and (len(parts) == 1 or isinstance(parts[1], tuple)):
-        from .jax_functions import lowered_and_compiled
-
-        function, arguments = parts[0], parts[1] if len(parts) > 1 else ()
-        lowered, compiled = _of_users_function(lambda: lowered_and_compiled(function, arguments, {}), path, name)
-        return lowered, compiled
-    if len(parts) == 2 and all(map(is_of_jax, parts)):
-        before, after = (_converted(part, path, name, is_global=True) for part in parts)
-        return before, after
+    is_pair = len(parts) == 2 and (isinstance(parts[1], tuple) or is_of_jax(parts[1]))
+    if parts and is_of_jax(parts[0]) and (len(parts) == 1 or is_pair):
+        return path, name, parts
     raise TargetError(
         f"{path}:{name} is of type {type(found).__name__}; expected a jitted function without arguments, a traced or "
         "lowered JAX function, (lowered, compiled), or (function, arguments)"
@@ -233,12 +252,21 @@ def module_in_dump(target: str) -> DumpedModule:
     modules = modules_in_folder(folder)
     has = f"{folder} has {len(modules)} module{'s' * (len(modules) != 1)}: {shortened([each.key for each in modules])}"
     if not one and len(modules) > 1:
-        main = max(modules, key=lambda each: _rank(each.stages[-1].path))
+        main = _main_module(modules)
         raise TargetError(f"{has}; select one module, as in {folder}#{main.key}")
     chosen = [each for n, each in enumerate(modules, 1) if one in ("", each.key, str(n))]
     if not chosen:
         raise TargetError(f"no module matches {one!r}{_did_you_mean(one, [each.key for each in modules])}: {has}")
     return chosen[0]
+
+
+def main_module_in_dump(folder: str) -> DumpedModule:
+    """The module of a dump with the largest program, of those for several devices if there are any."""
+    return _main_module(modules_in_folder(folder))
+
+
+def _main_module(modules: Sequence[DumpedModule]) -> DumpedModule:
+    return max(modules, key=lambda each: _rank(each.stages[-1].path))
 
 
 def _rank(path: Path) -> tuple[bool, int]:
