@@ -114,6 +114,7 @@ def _run(plan: Plan) -> None:
     world = dist.get_world_size()
     recording._mark("ready", json.dumps({"world": ["0", "default_pg", list(range(world))]}))
     log = Log(recording.RANK, world)
+    recording.watch(lambda: None)
     for what, peer, numel, dtype in plan:
         if what == "sleep":
             recording.stall()

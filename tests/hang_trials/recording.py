@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -48,8 +49,13 @@ def connect(roles: dict[str, tuple[str, list[list[int]]]], freeze: bool = False)
     _mark("ready", json.dumps(names))
     if freeze:
         time.sleep(1000)
-    threading.Thread(target=_dump_often, daemon=True).start()
+    watch(dump)
     return found
+
+
+def watch(write: Callable[[], None]) -> None:
+    """Writes from a thread, which also shows that this rank is awake."""
+    threading.Thread(target=_write_often, args=(write,), daemon=True).start()
 
 
 def _mark(what: str, text: str = "") -> None:
@@ -71,10 +77,10 @@ def dump(data: bytes | None = None) -> None:
         _last = data
 
 
-def _dump_often() -> None:
+def _write_often(write: Callable[[], None]) -> None:
     beats = 0
     while True:
-        dump()
+        write()
         _mark("beat", str(beats := beats + 1))
         time.sleep(0.2)
 

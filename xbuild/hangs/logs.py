@@ -171,6 +171,8 @@ _BY_OTHERS = {-15: "SIGTERM", -2: "SIGINT", -6: "SIGABRT"}
 _SIGNALS = {-9: "SIGKILL", -11: "SIGSEGV", -7: "SIGBUS", -4: "SIGILL", -8: "SIGFPE"}
 
 
+_ABORTED = re.compile(r"\brank\s*:\s*(\d{1,7}) [^\n]{0,80}\n\s*exitcode\s*:\s*-6\b")
+_DISCONNECTED = re.compile(r"Connection (?:closed|reset) by peer")
 _RECEIVED = re.compile(r"op\.preamble\.length <= op\.nbytes\. (\d{1,15}) vs (\d{1,15})")
 
 
@@ -181,6 +183,10 @@ def _read_ends(job: StuckJob, text: str) -> bool:
         fact = f"gloo ended a rank that received {match[1]} bytes where it expected {match[2]}"
         if fact not in job.facts:
             job.facts.append(fact)
+    if found:
+        job.aborted |= {int(match[1]) for match in _ABORTED.finditer(text)}
+    if _DISCONNECTED.search(text):
+        job.is_disconnected = True
     for rank, code in ((int(match[1]), int(match[2])) for match in _ROOT_CAUSE.finditer(text)):
         found = True
         if code in _BY_OTHERS:

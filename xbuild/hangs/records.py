@@ -182,15 +182,19 @@ class StuckJob:
 
     `dead` has the evidence that a rank has ended, by rank. `absent` are ranks that other dumps name and that left no
     dump. `formats` are the formats that were read, `limits` sentences on what these dumps cannot tell, and `facts`
-    sentences that dumps state and that concern no single rank. `ended` are ranks that ended without a signal, and
-    `different` roots that a format states itself. `inspected` has the last operation of each rank in each communicator
-    of NCCL Inspector, and `rendezvous` what XLA's logs say about collectives at which participants wait.
+    sentences that dumps state and that concern no single rank. `ended` are ranks that ended without a signal, `aborted`
+    those that the back end ended because of what they received, and `is_disconnected` says that a log reports lost
+    connections. `different` are roots that a format states itself. `inspected` has the last operation of each rank in
+    each communicator of NCCL Inspector, and `rendezvous` what XLA's logs say about collectives at which participants
+    wait.
     """
 
     ranks: dict[int, RankRecord] = field(factory=dict)
     groups: dict[str, Group] = field(factory=dict)
     dead: dict[int, str] = field(factory=dict)
     ended: dict[int, str] = field(factory=dict)
+    aborted: set[int] = field(factory=set)
+    is_disconnected: bool = False
     different: dict[int, Root] = field(factory=dict)
     inspected: dict[str, dict[int, tuple[int, str]]] = field(factory=dict)
     rendezvous: list[XlaRendezvous] = field(factory=list)

@@ -43,6 +43,8 @@ class JobWaits:
     frontiers: dict[int, list[Launch]] = field(factory=dict)
     flagged: dict[int, Root] = field(factory=dict)
     """The ranks of a minority that launched something else."""
+    skipped: dict[int, Root] = field(factory=dict)
+    """The ranks that left out an operation and went on with others that look the same; all of these may complete."""
     holders: dict[tuple[str, int], _Holders] = field(factory=dict)
 
     @cached_property
@@ -69,8 +71,9 @@ def build_waits(job: StuckJob) -> JobWaits:
     _drop_message_counts(job)
     _apply_completed_counts(job)
     _infer_completion(job)
+    _correct_retired(job)
     _members_without_lists(job)
-    weak = _disagreements(waits)
+    weak = {**_message_disagreements(waits), **_disagreements(waits)}
     waits.flagged.update({rank: root for rank, root in job.different.items() if rank not in waits.flagged})
     for rank, record in job.ranks.items():
         waits.frontiers[rank] = _frontier(record)
@@ -198,6 +201,48 @@ def _infer_completion(job: StuckJob) -> None:
         record.replace_operations([
             evolve(each, is_done=True) if id(each) in done else each for each in record.operations
         ])  # fmt: skip
+
+
+_ROOTED = ("broadcast", "reduce", "gather", "scatter")
+
+
+def _correct_retired(job: StuckJob) -> None:
+    """Where a back end keeps no states, correct what was retired because it failed, and what ended before it retired.
+
+    A collective that a member never launched has not completed, but one with a root completes on some ranks earlier:
+    it has failed if it is the last one of its rank and connections were lost. If a rank has ended, the others are ended
+    soon after, perhaps before the last completion is in their dumps.
+    """
+    lost = {*job.dead, *job.ended, *job.aborted}
+    users: dict[str, list[RankRecord]] = defaultdict(list)
+    for record in job.ranks.values():
+        for group in record.launched:
+            users[group].append(record)
+    least = {group: min(record.launched[group] for record in records) for group, records in users.items()}
+    absent = {
+        group: [each.rank for each in records if each.launched[group] == least[group]]
+        for group, records in users.items()
+    }
+    retired = {
+        each.key for record in job.ranks.values() for each in record.operations if each.is_done and each.pair is None
+    }
+    for record in job.ranks.values():
+        changed = {}
+        for each in record.operations:
+            if each.pair is not None or each.is_started is not None or record.is_completion_count:
+                continue
+            is_missing = least[each.group] < each.sequence
+            if each.is_done and is_missing:
+                is_last = each is record.operations[-1]
+                is_lost = job.is_disconnected or not lost.isdisjoint(absent[each.group])
+                if each.name not in _ROOTED or (is_last and is_lost):
+                    changed[id(each)] = False
+            elif not each.is_done and not is_missing and lost and each.key in retired:
+                changed[id(each)] = True
+        if changed:
+            record.replace_operations([
+                evolve(each, is_done=changed.get(id(each), each.is_done)) for each in record.operations
+            ])  # fmt: skip
 
 
 def _have_all_launched(job: StuckJob, operation: Launch) -> bool:
@@ -438,21 +483,76 @@ def _disagreements(waits: JobWaits) -> dict[int, Root]:
     done: set[str] = set()
     for key in sorted(at):
         operations = at[key]
-        if key[0] in done or len(operations) < 2 or len({*map(_signature, operations.values())}) == 1:
+        if key[0] in done or len(operations) < 2:
             continue
-        classes = _classes(operations)
+        classes = _classes(operations) if len({*map(_signature, operations.values())}) > 1 else []
         if len(classes) < 2:
+            found = {root.rank: root for root in _skipped_lines(job, key, operations)}
+            is_strong = any(not each.is_done for each in operations.values())
+            waits.skipped.update(found)
+        else:
+            found = {root.rank: root for root in _judge(job, key, classes, operations)}
+            is_strong = any(
+                not each.is_done or each.sequence == job.ranks[rank].launched.get(key[0])
+                for rank, each in operations.items()
+            )
+        if len(classes) < 2 and not found:
             continue
         done.add(key[0])
-        found = {root.rank: root for root in _judge(job, key, classes, operations)}
-        is_strong = any(
-            not each.is_done or each.sequence == job.ranks[rank].launched.get(key[0])
-            for rank, each in operations.items()
-        )
-        for rank, root in found.items():
-            (waits.flagged if is_strong else weak).setdefault(rank, root)
         if is_strong:
+            for rank, root in found.items():
+                waits.flagged.setdefault(rank, root)
             _reopen(job, operations)
+        elif len(classes) > 1:
+            for rank, root in found.items():
+                weak.setdefault(rank, root)
+    return weak
+
+
+def _skipped_lines(job: StuckJob, key: tuple[str, int], operations: Mapping[int, Launch]) -> Iterator[Root]:
+    """The ranks that left out a collective and launched the next one, which looks the same but is at another line."""
+    lines: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for rank, each in operations.items():
+        lines[each.frames].append(rank)
+    if len(lines) != 2:
+        return
+    largest, smallest = sorted(lines.values(), key=len, reverse=True)
+    for ranks, others in ((smallest, largest), (largest, smallest)):
+        skipping = [rank for rank in ranks if _has_skipped(job.ranks[rank], job.ranks[others[0]], key)]
+        for rank in skipping:
+            yield _skip_root(job.ranks[rank], operations[rank], operations[others[0]])
+        if skipping:
+            return
+
+
+def _skip_root(record: RankRecord, own: Launch, skipped: Launch) -> Root:
+    last = record.find(skipped.group, skipped.sequence - 1)
+    reason = f"skipped {skipped} and launched {own.name} in its place"
+    return Root(record.rank, "never_launched", *_place(skipped), user_frames((last or own).frames), skipped, reason)
+
+
+def _message_disagreements(waits: JobWaits) -> dict[int, Root]:
+    """Flag both sides of the first message between two ranks whose size or type differs.
+
+    Returns those of messages that completed nevertheless. Messages are counted, so all of them have to be recorded.
+    """
+    job = waits.job
+    sides: dict[tuple[int, int], dict[int, list[Launch]]] = defaultdict(lambda: defaultdict(list))
+    for rank, record in job.ranks.items():
+        for each in record.operations if not record.is_partial else ():
+            if each.pair is not None:
+                sides[each.pair][rank].append(each)
+    weak: dict[int, Root] = {}
+    for (sender, receiver), found in sides.items():
+        for sent, received in zip(found[sender], found[receiver], strict=False):
+            kind = _difference(sent, received)
+            if kind is None:
+                continue
+            is_strong = not (sent.is_done and received.is_done)
+            for rank, own, other, peer in ((sender, sent, received, receiver), (receiver, received, sent, sender)):
+                root = _root(job, rank, kind, own, _differs_text(kind, own, other, [peer]))
+                (waits.flagged if is_strong else weak).setdefault(rank, root)
+            break
     return weak
 
 
@@ -477,20 +577,32 @@ def _judge(
     job: StuckJob, key: tuple[str, int], classes: Sequence[Sequence[int]], operations: Mapping[int, Launch]
 ) -> Iterator[Root]:
     """The roots of a disagreement: the minority; all sides in a tie."""
+    classes = _with_usual_sides(job, key, classes, operations)
     is_tie = len(classes[0]) == len(classes[1])
+    classes = [[rank for rank in ranks if rank in operations] for ranks in classes]
     pairs = [(rank, classes[0 if place else 1]) for place, ranks in enumerate(classes) for rank in ranks]
     sides = pairs if is_tie else pairs[len(classes[0]) :]
     skipping = [rank for rank, others in sides if _has_skipped(job.ranks[rank], job.ranks[others[0]], key)]
     for rank, others in sides:
         own, other = operations[rank], operations[others[0]]
         if rank in skipping:
-            last = job.ranks[rank].find(key[0], key[1] - 1)
-            frames = user_frames((last or own).frames)
-            reason = f"skipped {other} and launched {own.name} in its place"
-            yield Root(rank, "never_launched", *key, frames, other, reason)
+            yield _skip_root(job.ranks[rank], own, other)
         elif not (is_tie and skipping):
             kind = _difference(own, other) or "wrong_op"
             yield _root(job, rank, kind, own, _differs_text(kind, own, other, others))
+
+
+def _with_usual_sides(
+    job: StuckJob, key: tuple[str, int], classes: Sequence[Sequence[int]], operations: Mapping[int, Launch]
+) -> list[list[int]]:
+    """The classes, with ranks that were aborted before their dumps were written at the side that they used to be on."""
+    found = [[*ranks] for ranks in classes]
+    for rank in sorted(job.aborted & {*job.ranks} - {*operations}):
+        usual = {_signature(each) for each in job.ranks[rank].operations if each.group == key[0]}
+        sides = [ranks for ranks in found if _signature(operations[ranks[0]]) in usual]
+        if len(sides) == 1:
+            sides[0].append(rank)
+    return sorted(found, key=len, reverse=True)
 
 
 def _differs_text(kind: str, own: Launch, other: Launch, ranks: Iterable[int]) -> str:
@@ -517,7 +629,7 @@ def _has_skipped(record: RankRecord, reference: RankRecord, key: tuple[str, int]
     while (mine := record.find(group, sequence + compared)) and (
         theirs := reference.find(group, sequence + compared + 1)
     ):
-        if _signature(mine) != _signature(theirs) or mine.frames != theirs.frames:
+        if _content(mine) != _content(theirs):
             return False
         compared += 1
     return compared > 0 or _used_to_launch(record, own, skipped)
@@ -536,6 +648,21 @@ def _used_to_launch(record: RankRecord, own: Launch, other: Launch) -> bool:
     return _followers(contents) in ({skipped}, set()) and (skipped, launched) in {*pairwise(contents)}
 
 
+def _is_due(record: RankRecord, own: Launch, other: Launch) -> bool:
+    """Whether a rank always launched another operation at the place where it launched this one now."""
+    place = next(number for number, each in enumerate(record.operations) if each is own)
+    return _content(own) != _content(other) and _followers([*map(_content, record.operations[:place])]) == {
+        _content(other)
+    }
+
+
+def _is_unusual(record: RankRecord, own: Launch) -> bool:
+    """Whether a rank always launched something else at the place where it launched this operation now."""
+    place = next(number for number, each in enumerate(record.operations) if each is own)
+    followers = _followers([*map(_content, record.operations[:place])])
+    return bool(followers) and _content(own) not in followers
+
+
 _CONTEXT = 8
 
 
@@ -550,7 +677,8 @@ def _followers(contents: Sequence[tuple[object, ...]]) -> set[tuple[object, ...]
 
 
 def _content(operation: Launch) -> tuple[object, ...]:
-    return operation.group, *_signature(operation), operation.frames
+    signature = _signature(operation) if operation.name not in _NO_SIZES else (operation.name,)
+    return operation.group, *signature, operation.pair, operation.frames
 
 
 def _reopen(job: StuckJob, operations: Mapping[int, Launch]) -> None:
@@ -578,6 +706,7 @@ def find_roots(waits: JobWaits) -> list[Root]:
         roots[rank] = _dead_root(waits, rank, evidence)
     condensed = waits.condensed
     alone: list[Root] = []
+    aborted: list[Root] = []
     for number in condensed:
         if condensed.out_degree(number):
             continue
@@ -592,12 +721,15 @@ def find_roots(waits: JobWaits) -> list[Root]:
         root = _single_root(waits, rank)
         if root is None or _is_ended_by_disagreement(waits, root):
             continue
+        if rank in job.aborted:
+            aborted.append(root)  # what it launched last is not in its dump
+            continue
         if graph.in_degree(rank):
             roots[rank] = root
         elif root.kind == "not_completed":
             alone.append(root)
     if not roots:
-        roots = {root.rank: root for root in alone}
+        roots = {root.rank: root for root in alone or aborted}
     else:
         for root in alone:  # it did not complete what others of its group did
             if _others_completed(job, root):
@@ -706,6 +838,12 @@ def _single_root(waits: JobWaits, rank: int) -> Root | None:
 def _cycle_roots(waits: JobWaits, members: Sequence[int]) -> Iterator[Root]:
     """The roots of a cycle of waits: the side with fewer ranks; all if no side has fewer."""
     inside = {*members}
+    skipping = [waits.skipped[rank] for rank in members if rank in waits.skipped] or [
+        *_skipped_messages(waits, members)
+    ]
+    if skipping:
+        yield from skipping
+        return
     dangling = [
         (rank, each)
         for rank, frontier in waits.frontiers.items()
@@ -714,6 +852,8 @@ def _cycle_roots(waits: JobWaits, members: Sequence[int]) -> Iterator[Root]:
     ]
     if any(rank in inside for rank, _ in dangling):
         at_fault = _unmatched_ranks(dangling)
+        unusual = [rank for rank, each in dangling if rank in at_fault and _is_unusual(waits.job.ranks[rank], each)]
+        at_fault = unusual or at_fault
         mixed = any(each.pair is None for rank in members for each in waits.frontiers[rank])
         if at_fault or mixed:
             ranks = at_fault or sorted({each for one in dangling for each in (one[0], _peer(*one))} & inside)
@@ -757,10 +897,33 @@ def _skipping_roots(waits: JobWaits, members: Sequence[int]) -> Iterator[Root]:
         if missed is None or missed.pair is not None or record.launched.get(missed.group, -1) >= missed.sequence:
             continue
         own = frontier[0]
-        if own.pair is None and own.group != missed.group and _used_to_launch(record, own, missed):
+        if own.pair is not None or own.group == missed.group:
+            continue
+        if _used_to_launch(record, own, missed) or _is_due(record, own, missed):
             frames = user_frames(own.frames)
             reason = f"skipped {missed} of group {missed.group} and went on to {own} of group {own.group}"
             yield Root(rank, "never_launched", missed.group, missed.sequence, frames, missed, reason)
+
+
+def _skipped_messages(waits: JobWaits, members: Sequence[int]) -> Iterator[Root]:
+    """The ranks of a cycle that left out a message of two ranks and launched the next one between these two."""
+    for rank in members:
+        own = waits.frontiers[rank][0]
+        other = _peer(rank, own) if own.pair is not None else rank
+        records = [waits.job.ranks[each] for each in (rank, other) if each in waits.job.ranks]
+        if own.pair is None or len(records) < 2 or any(record.is_partial for record in records):
+            continue
+        mine, theirs = (
+            [each for each in record.operations if {*(each.pair or ())} == {rank, other}] for record in records
+        )
+        differing = ((one, two) for one, two in zip(mine, theirs, strict=False) if one.pair != two.pair)
+        launched, expected = next(differing, (None, None))
+        skipped = next((each for each in mine if expected is not None and each.pair == expected.pair), None)
+        between = RankRecord(rank)
+        between.replace_operations(mine)
+        if launched is not None and skipped is not None and _used_to_launch(between, launched, skipped):
+            reason = f"skipped {skipped} and went on to {launched}"
+            yield Root(rank, "never_launched", skipped.group, None, user_frames(launched.frames), skipped, reason)
 
 
 def _unmatched_ranks(dangling: Sequence[tuple[int, Launch]]) -> list[int]:
