@@ -7,15 +7,15 @@ import numpy as np
 import xbuild as xb
 from examples.hangs.story import Inputs, Story
 
-PROMPTS = (3, 2)
+PROMPTS, PAIRS = (3, 3, 3, 2), ((0, 1), (2, 3))
 
 
 def broken() -> xb.ModuleGroup:
     def rank(prompts: int) -> xb.Module:
         def rollout(data: xb.Value) -> xb.Value:
-            return xb.all_gather(data, 0, shard_count=2, channel_id=1, name="all_prompts")
+            return xb.all_gather(data, 0, replica_groups=PAIRS, shard_count=2, name="all_prompts")
 
-        return xb.Module("rollout", xb.computation(xb.s32[prompts])(rollout))
+        return xb.Module("rollout", xb.computation(xb.s32[prompts])(rollout), num_replicas=4)
 
     return xb.ModuleGroup({number: rank(prompts) for number, prompts in enumerate(PROMPTS)})
 
@@ -24,9 +24,9 @@ def fixed() -> xb.ModuleGroup:
     def rank(prompts: int) -> xb.Module:
         def rollout(data: xb.Value) -> xb.Value:
             data = xb.pad(data, -1, padding=[(0, max(PROMPTS) - prompts, 0)])
-            return xb.all_gather(data, 0, shard_count=2, channel_id=1, name="all_prompts")
+            return xb.all_gather(data, 0, replica_groups=PAIRS, shard_count=2, name="all_prompts")
 
-        return xb.Module("rollout", xb.computation(xb.s32[prompts])(rollout))
+        return xb.Module("rollout", xb.computation(xb.s32[prompts])(rollout), num_replicas=4)
 
     return xb.ModuleGroup({number: rank(prompts) for number, prompts in enumerate(PROMPTS)})
 
@@ -42,5 +42,5 @@ STORY = Story(
     fix="Pad the data until the number of ranks divides it.",
     omitted="The thread's other cause: a micro batch of size 0 makes a loop in Python endless.",
     hanging=Inputs("any arguments", [[np.full(count, rank, np.int32)] for rank, count in enumerate(PROMPTS)]),
-    results=[np.array([0, 0, 0, 1, 1, -1], np.int32)] * 2,
+    results=[np.array(pair, np.int32) for pair in [[0, 0, 0, 1, 1, 1]] * 2 + [[2, 2, 2, 3, 3, -1]] * 2],
 )

@@ -279,9 +279,20 @@ def _check_between(
             if runs is None or any(runs(device, site) for device in each.devices):
                 by_identity.setdefault(identity.of(each.module, site), []).append((each, site))
     for places in by_identity.values():
-        first = places[0]
-        faults = [fault for other in places[1:] if (fault := _compare(program, first, other)) is not None]
-        yield from faults[:1] or _find_missing(program, places)
+        different = next((other for other in places[1:] if _compare(program, places[0], other) is not None), None)
+        if different is None:
+            yield from _find_missing(program, places)
+        else:
+            partners = sorted(places, key=lambda each: not _share_group(program, each, different))
+            faults = (_compare(program, partner, different) for partner in partners if partner is not different)
+            yield next(fault for fault in faults if fault is not None)
+
+
+def _share_group(program: GridProgram, a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> bool:
+    """Whether a device of one class is in the group of the first device of the other."""
+    collective = collective_in(b[1].instruction)
+    assert collective is not None
+    return not {*a[0].devices}.isdisjoint(program.group(collective, b[0].devices[0]))
 
 
 def _compare(program: GridProgram, a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> Finding | None:
