@@ -21,7 +21,8 @@ _HEAD = """# Why jobs hang: {stories} stories
 
 Each story is a public thread about a job that hung, as a small program: what people saw, why, what `xbuild check`
 says before a run, and a program that runs to completion. xbuild also runs both: the run of the broken program stops on
-the devices that the verdict names. `python -m examples.hangs NAME` shows a story with both runs.
+the devices that the verdict names. In a clone, or in a folder that `xbuild examples --copy DIR` made,
+`python -m examples.hangs NAME` shows a story with both runs.
 
 If your job is stuck now, start at [A job is stuck](hangs.md), which reads its dumps. [The guard](guard.md) checks each
 program of a JAX script before it runs.
