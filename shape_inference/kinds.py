@@ -27,7 +27,7 @@ SCHEDULE_KINDS = frozenset({
 
 RUN_KINDS = frozenset({
     "argument_mismatch", "collective_mismatch", "deadlock", "infeed_starved", "interrupted", "limit_bytes",
-    "limit_seconds", "limit_trips", "raised", "unregistered_target",
+    "limit_seconds", "limit_trips", "raised", "transfer_mismatch", "unregistered_target",
 })  # fmt: skip
 
 ENGINE_KINDS = frozenset({"engine_failed", "engine_unsupported", "missing_extra", "package_conflict"})

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from shape_inference import AnyShape
 from xbuild.checking import Verdict
 from xbuild.checking.model.describe import fact, payload
 from xbuild.checking.model.program import devices_text
@@ -106,6 +107,9 @@ def _report_of(grid: Grid, error: BaseException, verdict: Verdict | None) -> Rep
         return interrupted(grid, error.kind, error.message, error.__traceback__, verdict)
     if isinstance(error, Mismatch):
         return mismatched(grid, error)
+    if isinstance(error, TransferMismatch):
+        cause = "a send and its recv must have the same shape; messages on one channel arrive in the order of the sends"
+        return Report("transfer_mismatch", str(error), _device_states(grid, None, ()), cause, "", error.sides)
     if isinstance(error, CustomCallError):
         return unregistered(grid, error)
     if isinstance(error, KeyboardInterrupt):
@@ -224,6 +228,37 @@ def _participants(grid: Grid, collective: Instruction) -> Any:
     if hasattr(collective.attributes, "source_target_pairs"):
         return frozenset(pairs_of(collective, *grid.extent))
     return frozenset(groups_of(collective, *grid.extent))
+
+
+class TransferMismatch(Exception):
+    """A device sent a value of one shape to a device that receives another."""
+
+    def __init__(self, sent: tuple[int, Instruction], received: tuple[int, Instruction]) -> None:
+        (source, send), (target, recv) = sent, received
+        super().__init__(
+            f"{send.name} of device {source} sends {send.operands[0].shape.plain()}, but {recv.name} of device "
+            f"{target} receives {first_element(recv).plain()} on channel {recv.attributes.channel_id}"
+        )
+        self.sides = (
+            "two sides of one transfer",
+            *(
+                f"  device {device}  reaches {half.name}{f'   {half.source}' if half.source else ''}"
+                for device, half in (sent, received)
+            ),
+        )
+
+
+def first_element(recv: Instruction) -> AnyShape:
+    """The shape of the value that a recv, or its recv-done, receives."""
+    return recv.shape.elements[0]  # type: ignore[union-attr]
+
+
+def check_transfer(source: int, sent: Request, target: int, done: Request) -> None:
+    """Raise TransferMismatch if a value does not have the shape that the recv-done states."""
+    send, recv = sent.instruction, done.instruction
+    shape, expected = send.operands[0].shape, first_element(recv)
+    if shape is not expected and shape.plain() != expected.plain():
+        raise TransferMismatch((source, send), (target, recv))
 
 
 class Mismatch(Exception):
@@ -431,7 +466,9 @@ def _waits(grid: Grid, device: Device, at: Mapping[int, Rendezvous]) -> tuple[st
         return f"a result of the host function {label!r}", ()
     if opcode == "infeed":
         return "an item of its infeed, which is empty and has no more items", ()
-    channel = next(w for w in grid.channels.values() if device in (w.receiver, w.sender and w.sender[0]))
+    channel = next(
+        w for w in grid.channels.values() if device in [waiting[0] for waiting in (w.receiver, w.sender) if waiting]
+    )
     peer = channel.target if opcode == "send" else channel.source
     half = "post a recv" if opcode == "send" else "send"
     return f"{_positions_text(grid, (peer,))} to {half} on channel {channel.channel}", (peer,)

@@ -20,9 +20,9 @@ from ..kernels.values import read, zeros
 from ..rules.denormals import as_user
 from ..rules.limits import check_time
 from .device import Device
-from .ends import check_match, log
+from .ends import check_match, check_transfer, log
 from .host import Callbacks, Host, HostCall, is_with_host
-from .meetings import ChannelState, Peers, Rendezvous, RendezvousKeys
+from .meetings import ChannelState, Peers, Rendezvous, RendezvousKeys, Sent
 
 PARKED = object()
 SMALL = 16
@@ -156,10 +156,11 @@ class Grid:
         channel = self._channel(request, device.number, self.peers.target(request, device.number))
         if channel is None:
             return None, 0, None
+        sent = request, values[0]
         if not channel.open:
-            channel.sender = device, values[0]
+            channel.sender = device, sent
             return PARKED
-        self._put(channel, values[0])
+        self._put(channel, sent)
         return channel, channel.channel, None
 
     def _recv(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
@@ -171,20 +172,21 @@ class Grid:
             return None, 0, None
         channel.posted += 1
         if channel.sender is not None and channel.open:
-            (sender, value), channel.sender = channel.sender, None
-            self._put(channel, value)
+            (sender, sent), channel.sender = channel.sender, None
+            self._put(channel, sent)
             self.ready.append((sender, (channel, channel.channel, None)))
         return channel, channel.channel, None
 
-    def _put(self, channel: ChannelState, value: Any) -> None:
-        channel.put(value)
+    def _put(self, channel: ChannelState, sent: Sent) -> None:
+        channel.put(sent)
         if channel.receiver is not None:
-            receiver, channel.receiver = channel.receiver, None
-            self.ready.append((receiver, (self._take(channel), None)))
+            (receiver, request), channel.receiver = channel.receiver, None
+            self.ready.append((receiver, (self._take(channel, request), None)))
 
-    def _take(self, channel: ChannelState) -> Any:
+    def _take(self, channel: ChannelState, request: Request) -> Any:
         """Take the next value of a channel, and remove the channel if it is idle afterwards."""
-        value = channel.values.popleft()
+        sent, value = channel.values.popleft()
+        check_transfer(channel.source, sent, channel.target, request)
         if channel.is_idle:
             self.channels.pop(channel.key, None)
         return value
@@ -197,8 +199,8 @@ class Grid:
         if channel is None:
             return zeros(request.instruction.shape.elements[0]), None  # type: ignore[union-attr]
         if channel.values:
-            return self._take(channel), None
-        channel.receiver = device
+            return self._take(channel, request), None
+        channel.receiver = device, request
         return PARKED
 
     def _send_done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import define, field
 
@@ -112,21 +112,24 @@ class Rendezvous:
 # Channels: values from one device to another, first sent, first received.
 
 
+Sent: TypeAlias = tuple[Request, Any]
+
+
 @define(eq=False)
 class ChannelState:
-    """One direction of a channel: the number of posted recvs, and the values that were sent but not yet received.
+    """One direction of a channel: the number of posted recvs, and what was sent but not yet received.
 
-    `key` is (channel, source, target). `sender` is the device that waits, with its value, until a recv is posted;
-    `receiver` is the device that waits for a value.
+    `key` is (channel, source, target). `sender` is the device that waits, with what it sends, until a recv is posted;
+    `receiver` is the device that waits for a value, at its request. What is sent is a request with its value.
     """
 
     key: tuple[int, int, int]
     buffers: float
     posted: int = 0
     sent: int = 0
-    values: deque[Any] = field(factory=deque)
-    sender: tuple[Device, Any] | None = None
-    receiver: Device | None = None
+    values: deque[Sent] = field(factory=deque)
+    sender: tuple[Device, Sent] | None = None
+    receiver: tuple[Device, Request] | None = None
 
     @property
     def channel(self) -> int:
@@ -150,9 +153,9 @@ class ChannelState:
         """Whether a send may run: its recv is posted, or a buffer is free."""
         return self.sent < self.posted + self.buffers
 
-    def put(self, value: Any) -> None:
+    def put(self, sent: Sent) -> None:
         self.sent += 1
-        self.values.append(value)
+        self.values.append(sent)
 
 
 class Peers:

@@ -112,6 +112,32 @@ def test_a_starved_infeed_is_the_cause_and_who_waits_for_its_device_the_victim()
     assert "all-reduce" in str(stopped.value)
 
 
+@pytest.mark.parametrize("send_buffers", [0, 4])
+def test_a_message_of_another_shape_stops_the_run(send_buffers: int) -> None:
+    """Two messages on one channel, which the receiver takes in the other order; the check is off."""
+
+    def sends(x: xb.Value) -> xb.Value:
+        token = xb.after_all(builder=x.builder)
+        for value in (x, xb.concatenate([x, x], 0)):
+            token = xb.send_done(xb.send(value, token, channel_id=1), channel_id=1)
+        return x
+
+    def receives(x: xb.Value) -> xb.Value:
+        token = xb.after_all(builder=x.builder)
+        for size in (4, 2):
+            posted = xb.recv(token, shape=xb.f32[size], channel_id=1)
+            value, token = xb.recv_done(posted, channel_id=1)
+        return value
+
+    programs = [xb.Module(f"m{n}", xb.computation(xb.f32[2])(f)) for n, f in enumerate((sends, receives))]
+    group = xb.ModuleGroup(dict(enumerate(programs)))
+    with pytest.raises(Stopped) as stopped:
+        execute(group, [[np.zeros(2, np.float32)]] * 2, check=False, send_buffers=send_buffers)
+    assert stopped.value.report.kind == "transfer_mismatch"
+    assert "device 0 sends f32[2], but recv-done" in stopped.value.report.message
+    assert "of device 1 receives f32[4] on channel 1" in stopped.value.report.message
+
+
 def test_loops_that_run_a_different_number_of_trips_stop_with_the_trip() -> None:
     def program(n: xb.Value) -> xb.Value:
         def body(state: xb.Value) -> list[xb.Value]:
