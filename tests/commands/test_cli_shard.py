@@ -263,3 +263,28 @@ def test_top_lists_the_largest_arrays_and_the_longest_collectives() -> None:
 def test_top_is_for_tables(other: str) -> None:
     done = CliRunner().invoke(main, ["shard", BLOCK_TARGET, "--top", "1", other])
     assert (done.exit_code, f"--top and {other} cannot be used together" in done.output) == (2, True)
+
+
+def test_the_collectives_that_send_most_are_shown_and_parameters_have_their_paths(tmp_path: Path) -> None:
+    mesh = "mesh['x'=2]"
+    small = [f"sum{n} = f32[8] add(a, b), sharding={{{mesh}, [{{}}]}}" for n in range(12)]
+    sums = [f"part{n} = f32[8] negate(sum{n}), sharding={{{mesh}, [{{'x'}}]}}" for n in range(12)]
+    results = ", ".join(["new", *(f"part{n}" for n in range(12))])
+    stated = ", ".join([f"{{{mesh}, [{{}}, {{}}]}}", *[f"{{{mesh}, [{{}}]}}"] * 12])
+    shapes = ", ".join(["f32[64,64]", *["f32[8]"] * 12])
+    lines = [
+        f"w = f32[64,64] parameter(0), sharding={{{mesh}, [{{'x'}}, {{}}]}}, metadata={{op_name=\"p['w']\"}}",
+        f"a = f32[8] parameter(1), sharding={{{mesh}, [{{'x'}}]}}, metadata={{op_name=\"p['a']\"}}",
+        f"b = f32[8] parameter(2), sharding={{{mesh}, [{{}}]}}, metadata={{op_name=\"p['b']\"}}",
+        *small, *sums, "new = f32[64,64] negate(w)", f"ROOT r = ({shapes}) tuple({results}), sharding={{{stated}}}",
+    ]  # fmt: skip
+    path = tmp_path / "step.hlo"
+    path.write_text("HloModule step\nENTRY e {\n  " + "\n  ".join(lines) + "\n}\n")
+    shown = said(str(path)).partition("step: mesh")[0]
+    assert "; --all shows them" in shown
+    assert "the program returns new (step.hlo:30) replicated, but it is produced sharded along `x` in dimension 0" in (
+        " ".join(shown.split())
+    )
+    conflicts = shown.partition("resharded because shardings conflict")[2]
+    assert "along x in p['a']" in conflicts
+    assert "%a" not in shown

@@ -74,6 +74,12 @@ def adam(w, m, v, x):
     return w - m / (jnp.sqrt(v) + 1e-8), m, v
 
 
+def returns_whole(w, m, x):
+    gradient = jax.grad(lambda w: (jnp.tanh(x @ w) ** 2).mean())(w)
+    m = 0.9 * m + 0.1 * gradient
+    return w - m, m
+
+
 def gathers_in_loop(w, x):
     def trip(carry, _):
         return jnp.tanh(carry @ jax.lax.all_gather(w, "data", tiled=True)), None
@@ -142,6 +148,7 @@ def cases() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any
     yield mapped(all_reduced, (P(), P(), P("data")), P()), (square, row, square), {}
     whole, split = named(DATA), named(DATA, "data")
     yield adam, (square,) * 4, {"in_shardings": (whole, whole, whole, split), "out_shardings": (whole,) * 3}
+    yield returns_whole, (square,) * 3, {"in_shardings": (whole, split, split), "out_shardings": (whole, whole)}
     yield mapped(gathers_in_loop, (P("data"), P("data")), P("data")), (square, square), {}
     yield mapped(sums_in_loop, (P(), P(None, "data")), P()), (square, array(4, 512, 512)), {}
     yield widened, (half, square), {}

@@ -309,5 +309,53 @@ def test_a_gather_that_a_sharding_avoids() -> None:
     assert xb.lint(multiplied(xb.P("x", None), xb.P(None, None)))
 
 
+def updated(before: str, after: str, *, is_tuple: bool, op: str = "subtract") -> str:
+    """The text of a step on a mesh x=2, y=2 that updates w, which enters and leaves in these shardings."""
+    mesh = "mesh['x'=2,'y'=2]"
+    result = f"{{{mesh}, [{after}, {{}}]}}"
+    scalar = f"{{{mesh}, []}}"
+    root = (
+        f"new = f32[64,64] {op}(w, g)\n  n = f32[] constant(1)\n  ROOT r = (f32[64,64], f32[]) tuple(new, n), "
+        f"sharding={{{result}, {scalar}}}"
+        if is_tuple
+        else f"ROOT new = f32[64,64] {op}(w, g), sharding={result}"
+    )
+    if op == "dot":
+        root = root.replace("dot(w, g)", "dot(w, g), lhs_contracting_dims={1}, rhs_contracting_dims={0}")
+    return f"""HloModule step
+ENTRY e {{
+  w = f32[64,64] parameter(0), sharding={{{mesh}, [{before}, {{}}]}}, metadata={{op_name="p['w']"}}
+  g = f32[64,64] parameter(1), sharding={{{mesh}, [{before}, {{}}]}}
+  {root}
+}}"""
+
+
+@pytest.mark.parametrize("is_tuple", [False, True])
+@pytest.mark.parametrize(
+    ("before", "after", "ends"),
+    [
+        ("{'x','y'}", "{}", "enters in shards and leaves replicated"),
+        ("{'x','y'}", "{'x'}", "enters in shards and leaves in larger shards"),
+        ("{'x'}", "{'x'}", ""),
+        ("{'x'}", "{'y'}", ""),
+        ("{}", "{'x'}", ""),
+    ],
+)
+def test_state_that_a_step_returns_in_larger_shards(before: str, after: str, ends: str, is_tuple: bool) -> None:
+    report = xb.lint(updated(before, after, is_tuple=is_tuple), rules=["gathered_state"])
+    assert bool(ends) == len(report.issues)
+    if ends:
+        (issue,) = report.issues
+        assert issue.message.startswith(f"p['w'] {ends}: each step gathers it, and a device holds ")
+        sizes = {"{}": 16384, "{'x'}": 8192, "{'x','y'}": 4096}
+        assert issue.facts["bytes"] == sizes[after] - sizes[before]
+        assert issue.facts["seconds"] > 0
+
+
+def test_a_product_of_a_weight_is_no_state() -> None:
+    assert xb.lint(updated("{'x','y'}", "{}", is_tuple=False, op="dot"), rules=["gathered_state"])
+
+
 def test_every_rule_has_a_case() -> None:
-    assert {rule for rule, _, name in CASES.values() if name} | {"avoidable_gather"} == {*xb.linting.RULES}
+    own = {"avoidable_gather", "gathered_state"}
+    assert {rule for rule, _, name in CASES.values() if name} | own == {*xb.linting.RULES}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,6 @@ from ..core.graph import Module, ModuleGroup
 from ..core.issues import Issue
 from ..core.report_text import WIDTH, Line, StyledText, folded, more_line, wrapped
 from ..costs.report import columns, short
-from ..properties.effects import name_in_report
 from ..sharding.partition import Advice, Communication, CommunicationCost, Partitioned, advise, partition
 from ..sharding.propagation import Conflict, Propagated, propagate
 from ..sharding.propagation import short as short_form
@@ -72,14 +71,15 @@ def answer_line(partitioned: Partitioned) -> Line:
 def collective_lines(partitioned: Partitioned, machine: str, all: bool, top: int | None = None) -> Iterator[Line]:
     """Each collective of a partitioned program with its cost and its reason.
 
-    `top` is the number of collectives that are listed, those that take longest; else ten, or `all`.
+    `top` is the number of collectives that are listed; else ten, or `all`. Those that send most are listed, in order.
     """
     if not partitioned.communications:
         return
     yield ()
     yield (f"collectives, with the bytes that a device sends and the total time on {machine}",)
     costs = partitioned.costs(machine)
-    shown, hidden = _folded_to(costs, top, all, lambda priced: priced.total_seconds)
+    count = len(folded(costs, all)[0]) if top is None else top
+    shown, hidden = _folded_to(costs, count, all, lambda priced: priced.communication.bytes * priced.runs)
     for priced in shown:
         yield from _describe_collective(priced)
     if hidden:
@@ -140,9 +140,9 @@ def collective_issues(partitioned: Partitioned, machine: str, top: int | None = 
     yield from (evolve(issue, level="warning") for issue in verdict.issues if issue.level != "note")
 
 
-def _conflict_issue(conflict: Conflict) -> Issue:
+def _conflict_issue(conflict: Conflict, paths: Mapping[str, str]) -> Issue:
     """A warning about an instruction at which shardings conflict, so that arrays are resharded."""
-    sentence = f"resharded because shardings conflict: {conflict.sentence()}"
+    sentence = f"resharded because shardings conflict: {conflict.sentence(paths)}"
     return Issue("conflict", "warning", sentence, conflict.where, (conflict.at,))
 
 
@@ -291,7 +291,7 @@ def say_shardings(target: str, propagated: Propagated, machine: str, as_spmd: bo
     except XbuildError as error:
         partitioned, kind = str(error).splitlines()[0], error.kind
     if prints_document():
-        issues = [_conflict_issue(conflict) for conflict in propagated.conflicts[:top]]
+        issues = [_conflict_issue(conflict, propagated.paths) for conflict in propagated.conflicts[:top]]
         inserted: dict[str, Any] = {"refused": partitioned}
         if isinstance(partitioned, str):
             issues.append(Issue(kind, "warning", f"not partitioned: {partitioned}"))
@@ -371,12 +371,11 @@ def sharding_lines(propagated: Propagated, all: bool, top: int | None = None) ->
     """
     rows = [sized for sized in _rows(propagated) if sized[1]["kind"] != "scalar"]
     sharded = sum(row["is_cut"] for _, row in rows)
-    names = {each.name: name_in_report(each) for each in propagated.module.entry.parameters}
     mesh = " x ".join(f"{axis}={size}" for axis, size in propagated.mesh.sizes)
     if propagated.conflicts:
         yield (f"resharded because shardings conflict ({len(propagated.conflicts)})",)
         conflicts, hidden = folded(propagated.conflicts[:top], all)
-        yield from ((f"  {in_line(conflict.sentence())}",) for conflict in conflicts)
+        yield from ((f"  {in_line(conflict.sentence(propagated.paths))}",) for conflict in conflicts)
         hidden = len(propagated.conflicts) - len(conflicts)
         if hidden:
             yield more_line(hidden, MORE)
@@ -386,7 +385,13 @@ def sharding_lines(propagated: Propagated, all: bool, top: int | None = None) ->
     table = columns(
         ("value", "in", "shape", "sharding", "why"),
         (
-            (_label(row["name"], names), row["computation"], row["shape"], row["sharding"], _label(row["why"], names))
+            (
+                _label(row["name"], propagated.paths),
+                row["computation"],
+                row["shape"],
+                row["sharding"],
+                _label(row["why"], propagated.paths),
+            )
             for _, row in shown
         ),
     )
@@ -396,7 +401,7 @@ def sharding_lines(propagated: Propagated, all: bool, top: int | None = None) ->
         yield more_line(hidden, MORE, "value")
 
 
-def _label(text: str, names: dict[str, str]) -> str:
+def _label(text: str, names: Mapping[str, str]) -> str:
     """A cell of the table, with parameters by the names that reports give them."""
     before, start, rest = ("", "", text) if not text.startswith("from ") else text.partition("from ")
     name = re.split(r"[\[,]", rest, maxsplit=1)[0]

@@ -181,8 +181,7 @@ class ProgramFacts:
     @cached_property
     def results(self) -> tuple[Instruction, ...]:
         """The values of the entry's result: the operands of its tuple, or the root alone."""
-        root = self.module.entry.root
-        return root.operands if root.opcode == "tuple" else (root,)
+        return results_of(self.module)
 
     @cached_property
     def stated_results(self) -> tuple[Any, ...]:
@@ -203,7 +202,7 @@ class ProgramFacts:
     @cached_property
     def state(self) -> tuple[StatePair, ...]:
         """The parameters that the program updates: by the aliases of its header, else by shape and elementwise ops."""
-        return tuple(self._aliased_state()) or tuple(self._updated_state())
+        return tuple(self._aliased_state()) or tuple(updated_state(self.module, self.flow))
 
     def _aliased_state(self) -> Iterator[StatePair]:
         parameters = self.module.entry.parameters
@@ -215,18 +214,12 @@ class ProgramFacts:
                 if pair.parameter.shape.plain() == pair.value.shape.plain():
                     yield pair
 
-    def _updated_state(self) -> Iterator[StatePair]:
-        """A result that elementwise ops compute from a parameter of its shape replaces the nearest that is left."""
-        taken: set[Instruction] = set()
-        for place, result in enumerate(self.results):
-            if not isinstance(result.shape, Shape) or result.shape.rank == 0 or result.opcode == "parameter":
-                continue
-            for value in self.flow.sources([result], lambda each: each.opcode in ELEMENTWISE or each.opcode in MOVES):
-                is_own = value.opcode == "parameter" and self.flow.home[value] is self.module.entry
-                if is_own and value not in taken and value.shape.plain() == result.shape.plain():
-                    taken.add(value)
-                    yield StatePair(value, result, place)
-                    break
+    @cached_property
+    def global_state(self) -> tuple[StatePair, ...]:
+        """The parameters that the global program updates; none if that program is unknown."""
+        if self.partitioned is None or self._global_flow is None:
+            return ()
+        return tuple(updated_state(self.partitioned.whole, self._global_flow))
 
     def name_of_parameter(self, parameter: Instruction) -> str:
         """The name of a parameter in reports, which the global program may know better."""
@@ -280,6 +273,26 @@ class ProgramFacts:
     @cached_property
     def _has_metadata(self) -> bool:
         return any(_is_metadata(each.source) for each in self.flow.home)
+
+
+def results_of(module: Module) -> tuple[Instruction, ...]:
+    """The values of the entry's result: the operands of its tuple, or the root alone."""
+    root = module.entry.root
+    return root.operands if root.opcode == "tuple" else (root,)
+
+
+def updated_state(module: Module, flow: ValueFlow) -> Iterator[StatePair]:
+    """A result that elementwise ops compute from a parameter of its shape replaces the nearest that is left."""
+    taken: set[Instruction] = set()
+    for place, result in enumerate(results_of(module)):
+        if not isinstance(result.shape, Shape) or result.shape.rank == 0 or result.opcode == "parameter":
+            continue
+        for value in flow.sources([result], lambda each: each.opcode in ELEMENTWISE or each.opcode in MOVES):
+            is_own = value.opcode == "parameter" and flow.home[value] is module.entry
+            if is_own and value not in taken and value.shape.plain() == result.shape.plain():
+                taken.add(value)
+                yield StatePair(value, result, place)
+                break
 
 
 def _is_metadata(source: Source | None) -> bool:

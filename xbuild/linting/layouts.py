@@ -4,6 +4,7 @@ Sections:
 
     full_rematerialization
     replicated_state
+    gathered_state
     avoidable_gather
 """
 
@@ -17,14 +18,16 @@ from attrs import frozen
 
 from shape_inference import Shape
 from shape_inference.escaping import in_line
+from shape_inference.trees import flatten
 
 from ..core.graph import Instruction, Source, TextSource
 from ..core.issues import Issue
 from ..core.report_text import join_words
 from ..costs.report import shape_text, short
-from ..properties.effects import UNITS, base_of, op_and_name
+from ..properties.effects import UNITS, base_of, name_in_report, op_and_name
 from ..sharding.partition import Advice, Partitioned, advise, partition
-from ..sharding.partition.reasons import Communication, Reason, describe
+from ..sharding.partition.frame import local_dims
+from ..sharding.partition.reasons import Communication, Reason, describe, name_of
 from ..sharding.resharding import plan
 from ..sharding.sharding import Sharding, merge_parts, shard_dims
 from ..sharding.shardy_text import spec_of
@@ -221,6 +224,79 @@ def _feeds_products(facts: ProgramFacts, parameter: Instruction) -> bool:
 
 
 # ----------------------------------------------------------------------------
+# gathered_state
+
+
+@rule("State enters in shards and leaves in larger ones: each step gathers it, and the next splits it again.", "memory")
+def gathered_state(facts: ProgramFacts) -> Iterator[Issue]:
+    """The rule needs a program that is annotated with shardings, or one that JAX lowered.
+
+    State is a result that elementwise ops compute from an argument of its shape.
+    """
+    if facts.partitioned is None:
+        return
+    grown = [*_grown_state(facts, facts.partitioned)]
+    if not grown:
+        return
+    pairs = [each.pair for each in grown]
+    names = [in_line(name_in_report(pair.parameter)) for pair in pairs[:3]]
+    more = [f"{len(pairs) - 3} more"] * (len(pairs) > 3)
+    enter, leave, them = ("enter", "leave", "them") if len(pairs) > 1 else ("enters", "leaves", "it")
+    form = "replicated" if all(each.is_whole for each in grown) else "in larger shards"
+    before, after = sum(each.before for each in grown), sum(each.after for each in grown)
+    yield issue(
+        facts,
+        "gathered_state",
+        f"{join_words([*names, *more])} {enter} in shards and {leave} {form}: each step gathers {them}, and a device "
+        f"holds {short(after, 'B')} of the new state instead of {short(before, 'B')}",
+        "return this state with the sharding of its argument, such as the same specs in out_shardings as in "
+        "in_shardings; then donate_argnums also reuses its memory",
+        pairs[0].value,
+        *(pair.parameter for pair in pairs),
+        bytes=after - before,
+        seconds=_seconds_of_updates(facts, facts.partitioned, pairs),
+    )
+
+
+@frozen
+class _GrownState:
+    """State of which a device holds `before` bytes of the argument and `after` bytes of the result."""
+
+    pair: StatePair
+    before: int
+    after: int
+    is_whole: bool
+
+
+def _grown_state(facts: ProgramFacts, partitioned: Partitioned) -> Iterator[_GrownState]:
+    """The state of which a device holds more when the program ends than when it begins."""
+    outputs = flatten(partitioned.out_shardings)
+    for pair in facts.global_state:
+        shape = pair.value.shape
+        given, returned = partitioned.in_shardings[pair.parameter.attributes.number], outputs[pair.number]
+        if isinstance(shape, Shape) and isinstance(given, Sharding) and isinstance(returned, Sharding):
+            before, after = _held_bytes(shape, given), _held_bytes(shape, returned)
+            if after > before:
+                yield _GrownState(pair, before, after, not returned.cut_axes)
+
+
+def _seconds_of_updates(facts: ProgramFacts, partitioned: Partitioned, pairs: list[StatePair]) -> float:
+    """The seconds of the collectives that move state to be updated or returned."""
+    state = {each.name for pair in pairs for each in (pair.parameter, pair.value)}
+    root = partitioned.whole.entry.root
+
+    def is_update(each: Communication) -> bool:
+        return isinstance(each.why, Reason) and (each.why.user is root or each.why.user.opcode in ELEMENTWISE)
+
+    moves = (each for each in partitioned.costs(facts.machine) if each.communication.value in state)
+    return sum(each.total_seconds for each in moves if is_update(each.communication))
+
+
+def _held_bytes(shape: Shape, sharding: Sharding) -> int:
+    return shape.dtype[local_dims(sharding.padded(shape.rank), shape.dims)].bytes
+
+
+# ----------------------------------------------------------------------------
 # avoidable_gather
 
 MOST_TRIED = 5
@@ -240,6 +316,7 @@ def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
     if partitioned is None or len(facts.flow.home) > MOST_PARTITIONED:
         return
     state = {pair.parameter.name for pair in facts.state}
+    names = {each.name: name_of(each) for each in partitioned.whole.entry.parameters}
     moves = [each for each in partitioned.costs(facts.machine) if each.communication.opcode not in SUMMING]
     for each in sorted(moves, key=lambda cost: -cost.total_seconds)[:MOST_TRIED]:
         if each.total_seconds < facts.least_seconds:
@@ -259,11 +336,11 @@ def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
             "avoidable_gather",
             "warning",
             f"{communication.opcode.replace('_', '-')} {in_line(communication.name)} moves "
-            f"{in_line(communication.value)}: {communication.reason}",
+            f"{name_of(communication.move.value)}: {communication.reason}",
             _line_of(facts, communication),
             (communication.name, communication.value, advice.value),
-            fix=f"state {in_line(advice.value)} as {describe(advice.sharding)}: a device then sends "
-            f"{short(advice.bytes, 'B')} in total instead of {short(advice.bytes_before, 'B')}, and holds "
+            fix=f"state {names.get(advice.value, in_line(advice.value))} as {describe(advice.sharding)}: a device then "
+            f"sends {short(advice.bytes, 'B')} in total instead of {short(advice.bytes_before, 'B')}, and holds "
             f"{'as much of it as before' if advice.held == advice.held_before else held}",
             facts={"bytes": bytes_saved, "seconds": best.seconds},
         )

@@ -29,6 +29,7 @@ from shape_inference.escaping import in_line
 from ...core.graph import Instruction, Source
 from ...core.op import OPS
 from ...core.report_text import join_words
+from ...properties.effects import name_in_report
 from ...properties.mesh import Mesh
 from ..propagation import Propagated
 from ..rules import FactorMap, ShardingRule, factor_name, rule_of
@@ -717,15 +718,22 @@ class Result(Reason):
         assert move.had is not None
         cause = move.story.cause(self.user)
         other = self.other(move)
-        start = f"{self._name_result(move)} produced {describe(move.had)}, but is needed {describe(move.needed)}"
+        had, needed = describe(move.had), describe(move.needed)
+        if move.story.returns(self.user) and self._is_of_tuple(move):
+            start = f"the program returns {name_with_line(move.value)} {needed}, but it is produced {had}"
+        else:
+            start = f"{self._name_result(move)} produced {had}, but is needed {needed}"
         ends = [f"({cause})" if cause else "", *self.obstacles(move), other.describe() if other is not None else ""]
         return "; ".join([f"{start} {ends[0]}".rstrip(), *filter(None, ends[1:])])
 
     def _name_result(self, move: ArrayMove) -> str:
         """The value that is produced: the instruction, or an element of its tuple."""
-        if isinstance(self.user.shape, TupleShape) and move.value is not self.user:
+        if self._is_of_tuple(move):
             return f"{name_with_line(move.value)}, an element of {name_with_line(self.user)}, is"
         return f"{name_with_line(self.user)} is"
+
+    def _is_of_tuple(self, move: ArrayMove) -> bool:
+        return isinstance(self.user.shape, TupleShape) and move.value is not self.user
 
     def obstacles(self, move: ArrayMove) -> list[str]:
         """Why the op does not produce its result as it is needed, for each dimension that lacks axes."""
@@ -868,6 +876,10 @@ class Story:
     def propagated(self) -> Propagated | None:
         return self.find()
 
+    def returns(self, value: Instruction) -> bool:
+        """Whether the program is known to return this value."""
+        return self.propagated is not None and self.propagated.given.entry.root.name == value.name
+
     def cause(self, value: Instruction) -> str:
         """Why a value has its sharding, as a clause; empty if that is unknown."""
         if isinstance(value.shape, TupleShape):
@@ -894,7 +906,12 @@ class Story:
         """The values from whose stated shardings a value has its axes."""
         assert self.propagated is not None
         chains: Any = self.propagated.chains(value.name)
-        found = dict.fromkeys(f"{origin}{at(where)}" for _, _, _, origin, where in chains if origin != name_of(value))
+        paths = self.propagated.paths
+        found = dict.fromkeys(
+            in_line(paths[origin]) if origin in paths else f"{origin}{at(where)}"
+            for _, _, _, origin, where in chains
+            if origin != value.name
+        )
         return f"its axes propagate from {join_words(list(found))}" if found else "the program states this sharding"
 
 
@@ -940,13 +957,14 @@ def name_axes(axes: Iterable[Axis], mesh: Mesh) -> str:
 
 
 def name_with_line(instruction: Instruction) -> str:
-    """The name of a value, the author's scope, and its line."""
+    """The name of a value, the author's scope, and its line; only the path of a parameter that reports name by it."""
+    name = name_of(instruction)
     places = [each for each in (scope_of(instruction), line_of(instruction)) if each]
-    return in_line(f"{instruction.name} ({', '.join(places)})" if places else instruction.name)
+    return in_line(f"{name} ({', '.join(places)})") if places and name == in_line(instruction.name) else name
 
 
 def name_of(instruction: Instruction) -> str:
-    return in_line(instruction.name)
+    return in_line(name_in_report(instruction))
 
 
 def line_of(instruction: Instruction) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from attrs import define, field, frozen
@@ -80,13 +81,13 @@ class Conflict:
     axes: tuple[tuple[str, Axes], ...]
     where: Source | None
 
-    def sentence(self) -> str:
-        """The conflict in words."""
+    def sentence(self, paths: Mapping[str, str] = MappingProxyType({})) -> str:
+        """The conflict in words; `paths` has the names by which reports name parameters."""
         if len({axes for _, axes in self.axes}) == 1:
             axes = ", ".join(axis.name for axis in self.axes[0][1])
-            names = ", ".join(f"%{name}" for name, _ in self.axes)
+            names = ", ".join(paths.get(name, f"%{name}") for name, _ in self.axes)
             return f"{self.what} %{self.at} has two factors sharded along {axes}; one is {self.factor}, of {names}"
-        ways = ", ".join(f"{_describe(axes)} in %{name}" for name, axes in self.axes)
+        ways = ", ".join(f"{_describe(axes)} in {paths.get(name, f'%{name}')}" for name, axes in self.axes)
         return f"{self.what} %{self.at} has factor {self.factor} in several shardings: {ways}"
 
 
@@ -187,6 +188,12 @@ class Propagated:
         """The instructions that have a sharding, each with the name of its computation."""
         for computation in reversed(self._flow.module.entry.reachable()):
             yield from ((computation.name, each) for each in computation.instructions if each in self._flow.leaves)
+
+    @cached_property
+    def paths(self) -> Mapping[str, str]:
+        """The names by which reports name parameters, of those whose name in the program is a different one."""
+        named = {each.name: name_in_report(each) for each in self.given.entry.parameters}
+        return {name: path for name, path in named.items() if name != path}
 
     @cached_property
     def conflicts(self) -> tuple[Conflict, ...]:
