@@ -92,6 +92,22 @@ def _shuffled(computation: Computation, random: Random) -> list[Instruction]:
     return order
 
 
+_OTHER = {"add": "subtract", "subtract": "add", "multiply": "divide", "divide": "multiply", "maximum": "minimum",
+          "exponential": "exponential_minus_one", "tanh": "sine", "and": "xor", "or": "and", "xor": "or"}  # fmt: skip
+
+
+def edited(module: Module, random: Random) -> KnownPair:
+    """Some elementwise instructions have another opcode, and all have other names."""
+    names = iter(random.permutation(100_000).tolist())
+
+    def change(each: Instruction) -> Instruction:
+        is_edited = each.opcode in _OTHER and random.random() < 0.1
+        return evolve(each, name=f"v{next(names)}", opcode=_OTHER[each.opcode] if is_edited else each.opcode)
+
+    made = _Kept(change)
+    return KnownPair(module, made.module(module), made.became)
+
+
 def fused(module: Module, random: Random, groups: int = 4) -> KnownPair:
     """Groups of elementwise instructions of the entry are in fusions, as after a pass of XLA; all have other names."""
     pair = renamed(module, random)
@@ -193,6 +209,7 @@ def _stack(layers: list[tuple[str, int]]) -> tuple[Module, dict[str, Instruction
 KINDS: Mapping[str, Callable[[Module, Random], KnownPair]] = {
     "renamed": renamed,
     "reordered": reordered,
+    "edited": edited,
     "fused": fused,
     "layer": with_a_layer,
 }

@@ -87,6 +87,16 @@ def test_a_fusion_moves_instructions_and_changes_none() -> None:
     assert [row.after.name for each in back.computations for row in each.moved] == ["a", "t", "m"]
 
 
+def test_an_instruction_with_a_new_name_and_a_new_opcode_is_changed() -> None:
+    """One that is in its place: with its operands and shape, and with users of the same opcodes."""
+    text = "ENTRY e {{ x = f32[4] parameter(0) y = f32[4] parameter(1) {0} = f32[4] {1} ROOT {0}1 = f32[4] {2}({0}) }}"
+    before = xb.parse_hlo(text.format("a", "add(x, y)", "tanh"))
+    found = str(xb.diff(before, xb.parse_hlo(text.format("q", "subtract(x, y)", "tanh"))))
+    assert "  ~ q = f32[4] subtract(x, y)  (was a)\n      opcode: add -> subtract\n" in found
+    for other in (text.format("q", "subtract(y, x)", "tanh"), text.format("q", "subtract(x, y)", "sine")):
+        assert "  + q = " in str(xb.diff(before, xb.parse_hlo(other)))
+
+
 def test_a_change_inside_a_fusion_is_seen() -> None:
     """The operand of an instruction in a fusion is another value than it was outside."""
     found = xb.diff(xb.parse_hlo(PLAIN), xb.parse_hlo(FUSED.replace("multiply(t, q)", "multiply(t, p)")))

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from attrs import Factory, define, frozen
@@ -71,8 +71,12 @@ class Pairs:
             for a, b in zip(group, news.get(value, ()), strict=False):
                 self.add(a, b)
 
-    def spread(self, *, to_users: bool) -> None:
-        """Pair neighbours of pairs with equal opcodes: operands at the same index, and users that are unambiguous."""
+    def spread(self, *, to_users: bool, has_new_opcodes: bool = False) -> None:
+        """Pair neighbours of pairs with equal opcodes: operands at the same index, and users that are unambiguous.
+
+        With `has_new_opcodes`, also users with other opcodes, if only they have their operands and shape, and if their
+        users have the same opcodes.
+        """
         if not all(self.rest()):
             return
         users = [users_of(side) for side in (self.before, self.after)] if to_users else [{}, {}]
@@ -83,7 +87,34 @@ class Pairs:
             olds = _by(_opcode, (each for each in users[0].get(a, ()) if each not in self.new))
             news = _by(_opcode, (each for each in users[1].get(b, ()) if each not in self.old))
             found += [(x[0], news[opcode][0]) for opcode, x in olds.items() if len(x) == len(news.get(opcode, ())) == 1]
+            if has_new_opcodes:
+                places = self._places(users[0].get(a, ()), self.new), self._places(users[1].get(b, ()), self.old)
+                only = [(x[0], places[1][key][0]) for key, x in places[0].items()
+                        if len(x) == len(places[1].get(key, ())) == 1]  # fmt: skip
+                found += [(x, y) for x, y in only if _has_users_alike(x, y, users)]
             stack += [(x, y) for x, y in found if self.add(x, y)]
+
+    def _places(
+        self, instructions: Iterable[Instruction], paired: Mapping[Instruction, Instruction]
+    ) -> dict[Hashable, list[Instruction]]:
+        """The unpaired instructions whose operands are paired, by their operands in the new program and their shape."""
+
+        def place(each: Instruction) -> Hashable:
+            if each in paired or each.called or any(operand not in paired for operand in each.operands):
+                return None
+            operands = each.operands if paired is self.old else tuple([self.new[operand] for operand in each.operands])
+            return operands, each.shape.plain()
+
+        return _by(place, instructions)
+
+
+Users: TypeAlias = Sequence[Mapping[Instruction, Sequence[Instruction]]]
+
+
+def _has_users_alike(old: Instruction, new: Instruction, users: Users) -> bool:
+    """Whether the users of two instructions have the same opcodes."""
+    both = (sorted(map(_opcode, side.get(each, ()))) for side, each in zip(users, (old, new), strict=True))
+    return next(both) == next(both)
 
 
 def _opcode(instruction: Instruction) -> str:
@@ -133,7 +164,7 @@ def match(before: Computation, after: Computation, structures: tuple[Structure, 
         pairs.add(before.root, after.root)
     pairs.spread(to_users=True)
     pairs.alike(lambda each: (each.name, each.opcode))
-    pairs.spread(to_users=True)
+    pairs.spread(to_users=True, has_new_opcodes=True)
     return pairs
 
 
@@ -162,8 +193,7 @@ def _pair_unique(
     by_use = _common(*(_unique(side, each) for side, each in zip(sides, used, strict=True)))
     users = users_of(pairs.before), users_of(pairs.after)
     for a, b in by_value.items():
-        is_used_alike = sorted(map(_opcode, users[0][a])) == sorted(map(_opcode, users[1][b]))
-        pairs.add(a, b if is_used_alike else by_use.get(a, b))
+        pairs.add(a, b if _has_users_alike(a, b, users) else by_use.get(a, b))
     pairs.spread(to_users=False)
     for a, b in by_use.items():
         pairs.add(a, b)
