@@ -9,18 +9,19 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
-from shape_inference import XbuildError
+from shape_inference import Shape, XbuildError, leaves
 from xbuild.core.callbacks import CALLBACKS
 from xbuild.core.context import assigned
 from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.core.memos import remembered
 from xbuild.core.op import opcodes
+from xbuild.properties.effects import is_debug_print
 
 from ..compiler.facts import communicates, live
 from . import lapack as _lapack  # noqa: F401  (importing it fills the table)
 from .built_in import BUILT_IN, Target
 
-__all__ = ["CustomCallError", "certain", "check_target", "check_targets", "function_of", "standing_in"]
+__all__ = ["CustomCallError", "certain", "check_target", "check_targets", "function_of", "is_skipped", "standing_in"]
 
 _stand_in: ContextVar[Target | None] = ContextVar("xbuild_stand_in", default=None)
 
@@ -46,10 +47,24 @@ def function_of(instruction: Instruction) -> Callable[..., Any]:
     a = instruction.attributes
     callback = CALLBACKS.get(a.custom_call_target)
     if callback is None:
-        known = BUILT_IN.get(a.custom_call_target) or _stand_in.get()
+        known = BUILT_IN.get(a.custom_call_target) or _stand_in.get() or (_skip if is_skipped(instruction) else None)
         assert known is not None, a.custom_call_target
         return partial(known, instruction)
     return partial(callback.function, backend_config=a.backend_config) if callback.takes_config else callback.function
+
+
+def is_skipped(instruction: Instruction) -> bool:
+    """Whether a run skips a call: one of jax.debug.print, which only the process that lowered the text can print."""
+    return (
+        instruction.opcode == "custom_call"
+        and instruction.attributes.custom_call_target not in CALLBACKS
+        and is_debug_print(instruction)
+        and not any(isinstance(leaf, Shape) for leaf in leaves(instruction.shape))
+    )
+
+
+def _skip(*_: Any) -> tuple[()]:
+    return ()
 
 
 def check_targets(modules: Iterable[Module]) -> None:
@@ -90,7 +105,10 @@ def certain(entry: Computation) -> tuple[Instruction, ...]:
     return tuple(calls)
 
 
-_PYTHON = "it calls back into the Python process that lowered the text (jax.pure_callback, jax.debug.print)"
+_PYTHON = (
+    "it calls a function of the Python process that lowered the text, as jax.pure_callback and io_callback do; the "
+    "text does not contain this function, so define it again: it takes the operands and returns a tuple of arrays"
+)
 _KERNEL = (
     "XLA has replaced an op with a backend kernel; use the text from before XLA's passes, which still contains the op"
 )
@@ -105,7 +123,7 @@ _KNOWN = {
 def check_target(instruction: Instruction) -> None:
     """Refuse a custom call whose target is not registered."""
     target = instruction.attributes.custom_call_target
-    if target in CALLBACKS or target in BUILT_IN or _stand_in.get() is not None:
+    if target in CALLBACKS or target in BUILT_IN or _stand_in.get() is not None or is_skipped(instruction):
         return
     close = difflib.get_close_matches(target, [*CALLBACKS, *BUILT_IN], 1)
     known = [hint for beginning, hint in _KNOWN.items() if target.startswith(beginning)]

@@ -19,12 +19,16 @@ import numpy as np
 from attrs import evolve
 
 from shape_inference import AnyShape, Shape, TupleShape
+from shape_inference.escaping import in_line
 
 from .. import running
 from ..core.graph import Module, ModuleGroup
 from ..core.issues import Issue
+from ..core.report_text import join_words
 from ..files import arrays as npz
 from ..files.targets import file_of
+from ..properties.effects import is_debug_print
+from ..properties.sites import reached
 from ..properties.variances import share_equal_arguments
 from .formats import say_result
 from .group import RUN_SECONDS, Amount, entries, load, main, module_of, report_failures, require, stop, takes_target
@@ -282,6 +286,8 @@ def run(
     check_distinct(read, {"--outputs": outputs, "--page": page, "--bisect": bisect, "--bisect, the program": part})
     program = module_of(load(target))
     warn_not_partitioned(program, "run")
+    if engine in ("interpreter", "both"):
+        _say_skipped_prints(program)
     seconds = RUN_SECONDS if max_seconds is None else max_seconds
     maxima: dict[str, Any] = {"trips": max_trips, "seconds": seconds, "bytes": max_bytes}
     limits = running.Limits(**{key: value for key, value in maxima.items() if value is not None})
@@ -377,6 +383,17 @@ def _first_difference(
         engines.bisection.engine(other, program.num_devices, **options) as theirs,
     ):
         return engines.bisect(program, arguments, ours, theirs, eps=eps, names=("interpreter", other))
+
+
+def _say_skipped_prints(program: Module | ModuleGroup) -> None:
+    """Say which calls of jax.debug.print the interpreter skips."""
+    computations = dict.fromkeys(each for entry in dict.fromkeys(entries(program)) for each in reached(entry))
+    skipped = [call for each in computations for call in each.instructions if is_debug_print(call)]
+    names = [*dict.fromkeys(in_line(call.name) for call in skipped)]
+    if names:
+        more = [f"{len(names) - 3} more"] * (len(names) > 3)
+        which = join_words([*names[:3], *more])
+        say(f"notice: the run skips {which}: only the process that lowered the program can call jax.debug", err=True)
 
 
 def _write_part(path: str, part: str, found: Any) -> None:

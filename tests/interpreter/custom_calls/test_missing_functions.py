@@ -82,6 +82,49 @@ def test_a_call_that_nobody_needs_does_not_run_and_is_not_refused() -> None:
         evaluate(called, X)
 
 
+PRINTS = """HloModule m, replica_count=2
+one {{ p = f32[2] parameter(0)
+  {name} = {shape} custom-call(p), custom_call_target="{target}", custom_call_has_side_effect=true
+  ROOT y = f32[2] negate(p) }}
+other {{ ROOT p = f32[2] parameter(0) }}
+ENTRY e {{
+  x = f32[2] parameter(0)
+  id = u32[] replica-id()
+  zero = u32[] constant(0)
+  first = pred[] compare(id, zero), direction=EQ
+  ROOT c = f32[2] conditional(first, x, x), true_computation=one, false_computation=other
+}}
+"""
+PYTHON = "xla_ffi_python_cpu_callback"
+
+
+@pytest.mark.parametrize("shape", ["()", "token[]", "(token[])"])
+def test_a_print_of_jax_is_skipped(tmp_path: Path, shape: str) -> None:
+    text = PRINTS.format(name="debug_print.1", shape=shape, target=PYTHON)
+    results = execute(xb.parse_hlo(text), [[np.float32([1, 2])]] * 2)
+    assert [each.tolist() for each in results] == [[-1, -2], [1, 2]]
+    (tmp_path / "m.hlo").write_text(text)
+    told = CliRunner().invoke(main, ["run", f"{tmp_path}/m.hlo", "--random", "0"])
+    assert told.exit_code == 0
+    assert "notice: the run skips debug_print.1: only the process that lowered the program" in told.stderr
+    seen: list[Any] = []
+    xb.custom_call_target(PYTHON)(lambda x: seen.append(x.tolist()))
+    execute(xb.parse_hlo(text), [[np.float32([1, 2])]] * 2)
+    assert seen == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "target"),
+    [("debug_print.1", "f32[2]", PYTHON), ("io_callback.1", "()", PYTHON), ("debug_print.1", "()", "printer")],
+)
+def test_other_callbacks_are_not_skipped(name: str, shape: str, target: str) -> None:
+    text = PRINTS.format(name=name, shape=shape, target=target)
+    with pytest.raises(Stopped, match="no function is registered") as caught:
+        execute(xb.parse_hlo(text), [[np.float32([1, 2])]] * 2)
+    said = " ".join(str(caught.value).split())
+    assert (target == PYTHON) == ("it takes the operands and returns a tuple of arrays" in said)
+
+
 def test_the_device_that_comes_to_it_is_the_cause() -> None:
     entry = xb.computation(xb.pred[()], xb.f32[3])(
         lambda p, x: xb.cross_replica_sum(xb.conditional(p, x, unknown, x, lambda y: y + y), name="total")
