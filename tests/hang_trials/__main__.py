@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 from . import __doc__ as description
@@ -24,7 +25,7 @@ def main(given: list[str]) -> int:
     if options.what == "draw":
         print("\n".join(json.dumps(trial) for trial in draw(options.seed)))
         return 0
-    rights = []
+    rights, ratings = [], Counter()
     for trial in read(options.jobs):
         folder = options.folder.resolve() / trial["name"]
         if options.only not in trial["name"]:
@@ -48,8 +49,10 @@ def main(given: list[str]) -> int:
             found = ask_torch(trial, folder, options.python)
             (folder / "torch.txt").write_text(found["output"])
             rating = rate(trial["truth"], found)
-            rights.append(rating == "exact")
+            ratings[rating] += 1
             print(trial["name"], rating, trial["truth"]["ranks"], found["named"], sep=" | ", flush=True)
+    if ratings:
+        print(dict(ratings))
     if rights:
         print(f"{sum(rights)} of {len(rights)} right")
     return 0

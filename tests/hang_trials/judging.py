@@ -91,12 +91,14 @@ def run_analyser(dumps: Path, prefix: str, python: str, options: list[str]) -> d
 
 
 def rate(truth: dict[str, Any], found: dict[str, Any]) -> str:
-    """What PyTorch's analyser found, in its favour: one mismatch, or all together, with exactly the ranks at fault."""
+    """What PyTorch's analyser found: the ranks at fault exactly, exactly in the first mismatch, or among others."""
     if found["status"] != 0:
         return "fails"
     union = sorted({rank for ranks in found["named"] for rank in ranks})
-    if truth["ranks"] in (union, *found["named"]):
+    if truth["ranks"] == union:
         return "exact"
+    if found["named"] and truth["ranks"] == found["named"][0]:
+        return "exact at first"
     if set(truth["ranks"]) <= set(union):
         return "among others"
     if union:
