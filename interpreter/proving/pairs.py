@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from attrs import evolve, frozen
@@ -72,12 +72,9 @@ def pair_of(before: Any, after: Any, inputs: Shardings = None, outputs: Sharding
     if isinstance(one, ModuleGroup) or isinstance(other, ModuleGroup) or not is_global(one, other):
         return ProgramPair(one, other, inputs, outputs)
     mesh = stated_mesh(one, other)
-    inputs = _filled(inputs, stated_inputs(other, mesh))
+    inputs = _filled(inputs, stated_layouts(stated_inputs, (other, one), one, other, mesh))
     if outputs is None or None in outputs:
-        stated = (stated_outputs(each, mesh) for each in (other, one))
-        outputs = _filled(
-            outputs, next((found for found in stated if found is not None and fits_all(found, one, other)), None)
-        )
+        outputs = _filled(outputs, stated_layouts(stated_outputs, (other, one), one, other, mesh))
     if outputs is None and _result_dims(one) == _result_dims(other):
         outputs = [None] * len(_result_dims(other))
     if is_global(other, one):
@@ -201,6 +198,25 @@ def _texts(stated: Sequence[Any], instructions: Sequence[Instruction], mesh: Mes
 
 # ----------------------------------------------------------------------------
 # The shardings that a program states
+
+
+def stated_layouts(
+    stated: Callable[[Module, Mesh | None], Shardings],
+    texts: Iterable[Module],
+    one: Module,
+    other: Module,
+    mesh: Mesh | None,
+) -> Shardings:
+    """The shardings of inputs or outputs that the first of these texts states that fit both programs.
+
+    They fit if they split each array of the global program into that of the per-device program. Of two global programs,
+    the shardings of the first text with any are taken; None if no text states them.
+    """
+    whole, local = (
+        module.entry.parameters if stated is stated_inputs else [module.entry.root] for module in (one, other)
+    )
+    several = (found for text in texts if (found := stated(text, mesh)) is not None)
+    return next((each for each in several if annotated_devices(other) > 1 or fits_all(each, whole, local)), None)
 
 
 def stated_inputs(module: Module, mesh: Mesh | None) -> Shardings:

@@ -28,9 +28,8 @@ from xbuild.testing.contracts import collectives_of
 
 from ..fields import Equivalence
 from ..rules.limits import Limits
-from .pairs import Shardings, pair_of, stated_inputs, stated_mesh, stated_outputs
+from .pairs import Shardings, pair_of, stated_inputs, stated_layouts, stated_mesh, stated_outputs
 from .proof import Proof, prove_pair
-from .result_layouts import fits_all
 
 START = "pipeline-start"
 """What XLA writes as the pass before the first one of a pipeline."""
@@ -295,19 +294,17 @@ class _Search:
 
     @cached_property
     def layouts(self) -> tuple[Shardings, Shardings]:
-        """The shardings of arguments that the last text states, and those of results that the last of all states."""
+        """The shardings of arguments and of results, each as the last text states them that states some that fit."""
         first, last = self.program(0), self.program(len(self.stages) - 1)
         if first is None or last is None or last.num_devices == 1:
             return None, None
         mesh = stated_mesh(first, last)
-        outputs = None
-        for at in reversed(range(len(self.stages))):
-            module = self.program(at)
-            outputs = None if module is None else stated_outputs(module, mesh)
-            if outputs is not None and fits_all(outputs, first, last):
-                break
-            outputs = None
-        return stated_inputs(last, mesh), outputs
+
+        def find(stated: Any) -> Shardings:
+            texts = (self.program(at) for at in reversed(range(len(self.stages))))  # read as far as they are needed
+            return stated_layouts(stated, filter(None, texts), first, last, mesh)
+
+        return find(stated_inputs), find(stated_outputs)
 
     # What passes do
 

@@ -16,11 +16,10 @@ from attrs import frozen
 
 from shape_inference import Dims, Shape, XbuildError
 from xbuild.core.attributes import Array
-from xbuild.core.graph import Module
+from xbuild.core.graph import Instruction, Module
 from xbuild.properties.mesh import Mesh
 from xbuild.sharding.partition import Partitioned
 from xbuild.sharding.sharding import Axis, Sharding, index_along, shard_dims
-from xbuild.sharding.unpartitioned import annotated_devices
 
 from ..fields.draws import flat_arrays, float_array, nest_arrays, shapes_of
 from ..fields.layouts import layout_of, split_to_devices
@@ -42,10 +41,9 @@ NEAR = {2: 2.0**-5, 4: 2.0**-12}
 """How far results of two programs may be apart by rounding, by the bytes of their type."""
 
 
-def fits_all(layouts: Sequence[Any], one: Module, other: Module) -> bool:
-    """Whether shardings split the results of a global program into those of another; a global one has them in full."""
-    shapes, locals_ = (shapes_of([module.entry.root]) for module in (one, other))
-    return annotated_devices(other) > 1 or all(map(_fits, layouts, shapes, locals_))
+def fits_all(layouts: Sequence[Any], whole: Sequence[Instruction], local: Sequence[Instruction]) -> bool:
+    """Whether shardings split the arrays of values of a global program into those of a per-device program."""
+    return all(map(_fits, layouts, shapes_of(whole), shapes_of(local)))
 
 
 def _fits(sharding: Any, shape: Shape, local: Shape) -> bool:
