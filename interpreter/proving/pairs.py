@@ -220,9 +220,12 @@ def stated_layouts(
 
 
 def stated_inputs(module: Module, mesh: Mesh | None) -> Shardings:
-    """The shardings of the arrays of the parameters; None for an array without one, which devices hold in full."""
-    parameters = module.entry.parameters
-    return [each for value in parameters for each in _of_arrays(sharding_of(value, mesh), value, mesh)]
+    """The shardings of the arrays of the parameters; None for an array without one, or if none is stated."""
+    parameters = (on_one_mesh(module, mesh) if annotated_devices(module) else module).entry.parameters
+    several = [sharding_of(value, mesh) for value in parameters]
+    if all(each is None for each in several):
+        return None
+    return [each for found, value in zip(several, parameters, strict=True) for each in _of_arrays(found, value, mesh)]
 
 
 def stated_outputs(module: Module, mesh: Mesh | None) -> Shardings:
