@@ -17,3 +17,8 @@ def nvrx(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def gloo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack("gloo.tar.gz", tmp_path_factory.mktemp("gloo"))
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack("trials.tar.gz", tmp_path_factory.mktemp("trials"))

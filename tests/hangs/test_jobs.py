@@ -64,6 +64,31 @@ def test_the_ranks_of_real_jobs_of_gloo(gloo: Path, name: str) -> None:
     assert any(frame.function == "run_rank" for root in diagnosis.roots for frame in root.frames)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a_00_skip",  # the lines tell two calls of one operation apart; gloo ended a rank before its dump was written
+        "a_01_skip",  # the rank goes on one ahead with equal operations, then uses another group
+        "a_04_skip",  # what the aborted rank has not completed in its dump has completed
+        "a_09_size",  # the aborted rank counts for the size that it used to launch
+        "a_16_die",  # it ended with an exit code, before its last completion was in the dump
+        "a_17_die",  # what failed is retired as well
+        "a_21_uneven",  # the operation after the loop is new, and what used to come first is missing
+        "a_22_uneven",  # the rank left, and the connection was lost
+        "a_24_wrong_peer",  # each rank of a cycle has a message without a partner; one used to send elsewhere
+        "a_25_missing_recv",  # the next message between the same two ranks was launched
+        "a_27_unequal",  # the sender has completed the message, and the receiver was aborted
+        "b_03_skip",  # one ahead with equal operations, and then with one that differs
+    ],
+)
+def test_the_ranks_of_trials(trials: Path, name: str) -> None:
+    truth = json.loads((trials / name / "truth.json").read_text())
+    ranks, kinds = found(find(trials / name / "dumps"))
+    assert ranks == truth["ranks"]
+    assert len(kinds) == 1
+    assert {*kinds} <= {*truth["kinds"]}
+
+
 @pytest.mark.parametrize("name", ["job_04", "job_13"])
 def test_a_rank_of_gloo_without_a_dump_is_unknown(gloo: Path, name: str, tmp_path: Path) -> None:
     """gloo lists no ranks: the missing one lies between others, is counted by a gather, or is the next number."""

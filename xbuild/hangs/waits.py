@@ -15,7 +15,7 @@ Sections:
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import pairwise
 
@@ -481,31 +481,30 @@ def _disagreements(waits: JobWaits) -> dict[int, Root]:
                 at[each.key][rank] = each
     weak: dict[int, Root] = {}
     done: set[str] = set()
+    shifted: dict[str, set[int]] = {}  # by group, the ranks that are one ahead since they left something out
     for key in sorted(at):
-        operations = at[key]
-        if key[0] in done or len(operations) < 2:
+        operations, group = at[key], key[0]
+        if group in done or len(operations) < 2:
             continue
         classes = _classes(operations) if len({*map(_signature, operations.values())}) > 1 else []
-        if len(classes) < 2:
-            found = {root.rank: root for root in _skipped_lines(job, key, operations)}
-            is_strong = any(not each.is_done for each in operations.values())
-            waits.skipped.update(found)
+        is_pending = any(not each.is_done for each in operations.values())
+        if len(classes) > 1:
+            found = [*_judge(job, key, classes, operations, shifted.get(group, set()))]
+            launched = (job.ranks[rank].launched.get(group) for rank in operations)
+            is_strong = is_pending or any(number == key[1] for number in launched)
+        elif group not in shifted and (found := [*_skipped_lines(job, key, operations)]):
+            shifted[group] = {root.rank for root in found}
+            waits.skipped.update({root.rank: root for root in found})
+            if not is_pending:
+                continue  # it completes, and the rank goes on one ahead of the others
+            is_strong = True
         else:
-            found = {root.rank: root for root in _judge(job, key, classes, operations)}
-            is_strong = any(
-                not each.is_done or each.sequence == job.ranks[rank].launched.get(key[0])
-                for rank, each in operations.items()
-            )
-        if len(classes) < 2 and not found:
             continue
-        done.add(key[0])
+        done.add(group)
+        for root in found:
+            (waits.flagged if is_strong else weak).setdefault(root.rank, root)
         if is_strong:
-            for rank, root in found.items():
-                waits.flagged.setdefault(rank, root)
             _reopen(job, operations)
-        elif len(classes) > 1:
-            for rank, root in found.items():
-                weak.setdefault(rank, root)
     return weak
 
 
@@ -574,15 +573,21 @@ def _classes(operations: Mapping[int, Launch]) -> list[list[int]]:
 
 
 def _judge(
-    job: StuckJob, key: tuple[str, int], classes: Sequence[Sequence[int]], operations: Mapping[int, Launch]
+    job: StuckJob,
+    key: tuple[str, int],
+    classes: Sequence[Sequence[int]],
+    operations: Mapping[int, Launch],
+    shifted: Set[int],
 ) -> Iterator[Root]:
-    """The roots of a disagreement: the minority; all sides in a tie."""
+    """The roots of a disagreement: the ranks that are one ahead, else the minority; all sides in a tie."""
     classes = _with_usual_sides(job, key, classes, operations)
     is_tie = len(classes[0]) == len(classes[1])
     classes = [[rank for rank in ranks if rank in operations] for ranks in classes]
     pairs = [(rank, classes[0 if place else 1]) for place, ranks in enumerate(classes) for rank in ranks]
     sides = pairs if is_tie else pairs[len(classes[0]) :]
-    skipping = [rank for rank, others in sides if _has_skipped(job.ranks[rank], job.ranks[others[0]], key)]
+    skipping = [
+        rank for rank, others in sides if rank in shifted or _has_skipped(job.ranks[rank], job.ranks[others[0]], key)
+    ]
     for rank, others in sides:
         own, other = operations[rank], operations[others[0]]
         if rank in skipping:
