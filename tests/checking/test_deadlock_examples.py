@@ -71,3 +71,45 @@ def test_a_replica_that_is_fed_an_item_less() -> None:
     assert "device 0  is at sum in while.20, trip 2" in victims
     assert "cause  the infeed batch of device 1 has no more items" in cause
     assert "fix    feed the number of items that the program reads to device 1" in cause
+
+
+def in_branch(condition: str, groups: str, devices: int) -> str:
+    """The text of a program whose devices run an all-reduce in a branch that `condition` of the device decides."""
+    return f"""HloModule m, num_partitions={devices}
+add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }}
+yes {{ p = f32[4] parameter(0)
+  ROOT r = f32[4] all-reduce(p), channel_id=1, replica_groups={groups}, use_global_device_ids=true, to_apply=add }}
+no {{ ROOT p = f32[4] parameter(0) }}
+ENTRY e {{
+  x = f32[4] parameter(0)
+  id = u32[] partition-id()
+  one = u32[] constant(1)
+  zero = u32[] constant(0)
+  odd = u32[] and(id, one)
+  here = pred[] {condition}
+  ROOT c = f32[4] conditional(here, x, x), true_computation=yes, false_computation=no
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "groups", "devices", "line"),
+    [
+        (
+            "compare(odd, zero), direction=EQ",
+            "{{0,1},{2,3}}",
+            4,
+            "device 2         like device 0; waits for device 3, which never reaches it",
+        ),
+        (
+            "compare(odd, zero), direction=EQ",
+            "{{0,1},{2,3},{4,5}}",
+            6,
+            "devices 2 and 4  like device 0, in other groups",
+        ),
+        ("compare(id, zero), direction=NE", "{{0,1,2,3}}", 4, "devices 2 and 3  like device 1"),
+    ],
+)
+def test_devices_of_other_groups_wait_for_other_devices(condition: str, groups: str, devices: int, line: str) -> None:
+    report = str(xb.check(xb.parse_hlo(in_branch(condition, groups, devices))))
+    assert line in [each.strip() for each in report.splitlines()]

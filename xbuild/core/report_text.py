@@ -162,7 +162,10 @@ def more_line(count: int, how: str, noun: str = "") -> Line:
 
 @frozen
 class PlaceRow:
-    """A row about devices: where they are, the facts of it and its line, then further sentences and equal devices."""
+    """A row about devices: where they are, the facts of it and its line, then further sentences and equal devices.
+
+    `unlike` says in what the equal devices differ.
+    """
 
     label: str
     text: str
@@ -171,6 +174,7 @@ class PlaceRow:
     below: tuple[str, ...] = ()
     alike: str = ""
     style: str = ""
+    unlike: str = ""
 
 
 def place_rows(rows: Sequence[PlaceRow], width: int) -> list[list[Line]]:
@@ -192,7 +196,7 @@ def place_rows(rows: Sequence[PlaceRow], width: int) -> list[list[Line]]:
         for sentence in row.below:
             block += [(indent, part) for part in wrapped(sentence, max(width - len(indent), 30))]
         if row.alike:
-            block.append(("  ", StyledText(f"{row.alike:<{wide}}", row.style), f"  like {row.label}"))
+            block.append(("  ", StyledText(f"{row.alike:<{wide}}", row.style), f"  like {row.label}{row.unlike}"))
         blocks.append(block)
     return blocks
 

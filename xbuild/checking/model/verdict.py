@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from attrs import field, frozen
@@ -398,7 +398,16 @@ def _place_row(group: list[ReportRow]) -> PlaceRow:
     below = (f"waits for {row.waits}",) if row.waits else ()
     others = sorted({device for other in group[1:] for device in other.devices} - set(row.devices))
     alike = devices_text(others) if others else ""
-    return PlaceRow(label, row.text, row.fact, str(row.source or ""), below, alike, "name")
+    unlike = _other_waits(row, [other for other in group[1:] if {*other.devices} - {*row.devices}])
+    return PlaceRow(label, row.text, row.fact, str(row.source or ""), below, alike, "name", unlike)
+
+
+def _other_waits(row: ReportRow, others: Sequence[ReportRow]) -> str:
+    """For whom devices in other groups of a collective wait, if that differs from the first row of the group."""
+    waits = {other.waits.partition(" (")[0] for other in others if other.waits}
+    if not waits - {row.waits.partition(" (")[0]} or row.fact.startswith("channel"):
+        return ""
+    return f"; {'waits' if len(others) == 1 else 'wait'} for {waits.pop()}" if len(waits) == 1 else ", in other groups"
 
 
 def _likeness(row: ReportRow) -> tuple[object, ...]:
