@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from . import shard as shard
     from . import testing as testing
     from . import tpu as tpu
+    from .all_sizes import Scheme as Scheme
+    from .all_sizes import Size as Size
+    from .all_sizes import SizesVerdict as SizesVerdict
+    from .all_sizes import check_all as check_all
     from .checking import Finding as Finding
     from .checking import Refused as Refused
     from .checking import Repair as Repair

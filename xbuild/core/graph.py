@@ -364,14 +364,14 @@ class Module(Showable, Immutable):
 def module_in(thing: Any, *, is_global: bool = False) -> Any:
     """The program that an object is or has; objects without one unchanged.
 
-    It has one as an attribute `module`, such as a replicated program, or it is a text, bytes, a path, or an object of
-    JAX (`xbuild/files/programs.py`). With `is_global`, an object of JAX for several devices becomes the program before
-    it is partitioned.
+    It has one as an attribute `module`, such as a replicated program or a scheme, or it is a text, bytes, a path, or an
+    object of JAX (`xbuild/files/programs.py`). With `is_global`, an object of JAX for several devices becomes the
+    program before it is partitioned.
     """
     if isinstance(thing, Computation | Module | ModuleGroup):
         return thing
     found = getattr(thing, "module", None)
-    return found if isinstance(found, Module) else program_in(thing, is_global=is_global)
+    return found if isinstance(found, Module | ModuleGroup) else program_in(thing, is_global=is_global)
 
 
 def _modules(given: Mapping[int, Module] | Sequence[Module]) -> dict[int, Module]:
