@@ -292,7 +292,7 @@ def _data(sections: Sequence[Section], before: str, after: str) -> dict[str, Any
         "names": [before, after],
         "kinds": KINDS,
         "isSmall": count <= _SMALL,
-        "sides": [side.shown for side in sides],
+        "sides": [{**side.shown, "lines": [*side.sources]} for side in sides],
         "sections": shown,
     }
 
@@ -303,7 +303,7 @@ class _Side:
     def __init__(self) -> None:
         self.number: dict[Instruction, int] = {}
         self.sources: dict[str, int] = {"": 0}
-        self.shown: dict[str, Any] = {"texts": [], "operands": [], "sources": [], "lines": []}
+        self.shown: dict[str, Any] = {"texts": [], "operands": [], "sources": []}
 
     def add(self, instructions: Sequence[Instruction]) -> None:
         self.number |= {each: number for number, each in enumerate(instructions, len(self.number))}
@@ -312,7 +312,6 @@ class _Side:
             self.shown["texts"].append(_instruction_text(each))
             self.shown["operands"].append([self.number[one] for one in each.operands if one in self.number])
             self.shown["sources"].append(self.sources.setdefault(source, len(self.sources)))
-        self.shown["lines"] = [*self.sources]
 
     def leave_out(self, one: Instruction | None, other: _Side, partner: Instruction | None) -> None:
         """Leave out the text of an instruction if its partner on the other side has the same text."""
