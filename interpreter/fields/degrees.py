@@ -542,8 +542,8 @@ def _moves(instruction: Instruction, number: int) -> Moves:
     kept = _kept(instruction, number)
 
     def to(at: Coordinate, extent: int) -> Coordinate:
-        there = kept[at[0]] if at[0] < len(kept) else None
-        return ALL if there is None else (there, at[1])
+        dim = kept[at[0]] if at[0] < len(kept) else None
+        return ALL if dim is None else (dim, at[1])
 
     return to
 
