@@ -79,6 +79,9 @@ def test_the_ranks_of_real_jobs_of_gloo(gloo: Path, name: str) -> None:
         "a_25_missing_recv",  # the next message between the same two ranks was launched
         "a_27_unequal",  # the sender has completed the message, and the receiver was aborted
         "b_03_skip",  # one ahead with equal operations, and then with one that differs
+        "c_02_skip",  # what followed in the group followed after operations of other groups
+        "c_20_uneven",  # most ranks wait for a later operation than the one that is missing first
+        "c_22_uneven",  # every second step has a barrier more
     ],
 )
 def test_the_ranks_of_trials(trials: Path, name: str) -> None:

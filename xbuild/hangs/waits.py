@@ -637,7 +637,9 @@ def _has_skipped(record: RankRecord, reference: RankRecord, key: tuple[str, int]
         if _content(mine) != _content(theirs):
             return False
         compared += 1
-    return compared > 0 or _used_to_launch(record, own, skipped)
+    within = RankRecord(record.rank)
+    within.replace_operations(each for each in record.operations if each.group == group)
+    return compared > 0 or _used_to_launch(record, own, skipped) or _used_to_launch(within, own, skipped)
 
 
 def _used_to_launch(record: RankRecord, own: Launch, other: Launch) -> bool:
@@ -654,11 +656,10 @@ def _used_to_launch(record: RankRecord, own: Launch, other: Launch) -> bool:
 
 
 def _is_due(record: RankRecord, own: Launch, other: Launch) -> bool:
-    """Whether a rank always launched another operation at the place where it launched this one now."""
+    """Whether a rank used to launch another operation at the place where it launched this one for the first time."""
     place = next(number for number, each in enumerate(record.operations) if each is own)
-    return _content(own) != _content(other) and _followers([*map(_content, record.operations[:place])]) == {
-        _content(other)
-    }
+    followers = _followers([*map(_content, record.operations[:place])])
+    return _content(other) in followers and _content(own) not in followers
 
 
 def _is_unusual(record: RankRecord, own: Launch) -> bool:
@@ -898,16 +899,21 @@ def _skipping_roots(waits: JobWaits, members: Sequence[int]) -> Iterator[Root]:
     A wrong order of two groups would have stopped the first step; an operation that is missing for once was skipped.
     """
     for rank in members:
-        missed, frontier, record = _missed(waits, rank), waits.frontiers[rank], waits.job.ranks[rank]
-        if missed is None or missed.pair is not None or record.launched.get(missed.group, -1) >= missed.sequence:
+        frontier, record = waits.frontiers[rank], waits.job.ranks[rank]
+        if not frontier or frontier[0].pair is not None:
             continue
         own = frontier[0]
-        if own.pair is not None or own.group == missed.group:
-            continue
-        if _used_to_launch(record, own, missed) or _is_due(record, own, missed):
-            frames = user_frames(own.frames)
-            reason = f"skipped {missed} of group {missed.group} and went on to {own} of group {own.group}"
-            yield Root(rank, "never_launched", missed.group, missed.sequence, frames, missed, reason)
+        expected = [_missed(waits, rank), *(wait.at for wait in _incoming(waits, rank))]
+        for missed in expected:
+            if missed is None or missed.pair is not None or missed.group == own.group:
+                continue
+            if record.launched.get(missed.group, -1) >= missed.sequence:
+                continue
+            if _used_to_launch(record, own, missed) or _is_due(record, own, missed):
+                frames = user_frames(own.frames)
+                reason = f"skipped {missed} of group {missed.group} and went on to {own} of group {own.group}"
+                yield Root(rank, "never_launched", missed.group, missed.sequence, frames, missed, reason)
+                break
 
 
 def _skipped_messages(waits: JobWaits, members: Sequence[int]) -> Iterator[Root]:
