@@ -16,7 +16,7 @@ from xbuild.all_sizes.schemes import SchemeDevice, events_of
 from xbuild.all_sizes.sizes import OutsideTheorem
 from xbuild.all_sizes.waits import describe, families_of
 
-MOST_EVENTS = 800  # of a size that is compared with the check
+MOST_EVENTS = 400  # of a size that is compared with the check
 
 
 @pytest.mark.slow

@@ -155,7 +155,7 @@ CUTOFFS = (0, 1, 2, 4, 8, 16)
 VALIDATED = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 20, 31)
 """The sizes, counted from the cutoff, for which the events for all sizes are compared with those of the size itself."""
 
-SCANNED, MOST_EVENTS = 64, 100_000
+SCANNED, MOST_EVENTS = 64, 30_000
 """The sizes that are run event by event if the first proof fails, and about how many events they may have together."""
 
 FARTHEST = 1500
@@ -231,7 +231,7 @@ class _Run:
                 reason = str(error)
             except Exception as error:
                 reason = f"for a size that stands for all sizes, build raises {type(error).__name__}: {error}"
-            if (found := self._scan(self.at_least + SCANNED, MOST_EVENTS)) is not None:
+            if not more and (found := self._scan(self.at_least + SCANNED, MOST_EVENTS)) is not None:
                 return found
         return self.undecided(reason)
 
