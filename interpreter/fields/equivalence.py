@@ -17,7 +17,7 @@ from xbuild.properties.effects import communicates
 from xbuild.properties.elementwise import wider
 from xbuild.properties.placement import target_of
 from xbuild.sharding.stated_shardings import shardings_in_text, with_stated_shardings
-from xbuild.sharding.unpartitioned import is_per_device_in_part
+from xbuild.sharding.unpartitioned import is_device_form_of, is_per_device_in_part
 
 from ..rules.limits import Limits
 from ..runtime.run import Refused
@@ -60,6 +60,9 @@ def equivalent(
     shapes determine it (an array of equal shape is replicated). The default layouts are the `in_shardings` and
     `out_shardings` of `other`, or its specs if it is the program of a shard_map.
 
+    If `one` is the program of each device and `other` is global, they are compared in the other order. Names and
+    numbers below always refer to `one` and `other` as given.
+
     `arguments` gives values for parameters of `one`, by number, where random values are unsuitable (trip counts,
     indices). `domain` gives, for parameters of `one`, by number, the range in which the programs are compared:
     "positive", "nonnegative", "negative", "nonpositive", "nonzero", "unit" (from 0 to 1), or a pair (low, high),
@@ -101,7 +104,12 @@ def equivalent(
 
     Source: Schwartz, Fast probabilistic algorithms for verification of polynomial identities (1980); Zippel (1979).
     """
-    one, other = _read_pair(one, other)
+    one, other = _read_programs(one, other)
+    if is_device_form_of(*(getattr(each, "module", each) for each in (one, other))):
+        one, other = other, one
+        constants = {name: pair for pair, name in (constants or {}).items()}
+        values = {name: (own, layout) for own, (name, layout) in (values or {}).items()}
+    one, other = _partition_parts(one, other)
     inputs = own_layouts(other, "in") if inputs is None else inputs
     outputs = own_layouts(other, "out") if outputs is None else outputs
     first = _first(_program_of(one), is_laid=inputs is not None or outputs is not None)
@@ -158,13 +166,16 @@ def equivalent(
     ).verdict()
 
 
-def _read_pair(one: Any, other: Any) -> tuple[Any, Any]:
-    """Both programs, read from texts, paths or objects of JAX; those that have a module unchanged.
+def _read_programs(*programs: Any) -> list[Any]:
+    """Programs, read from texts, paths or objects of JAX; those that have a module unchanged."""
+    return [each if hasattr(each, "module") else module_in(each, is_global=True) for each in programs]
 
-    A global program of which a part is per device runs only as each device runs it, so it is partitioned; the first
-    with the shardings of the other's parameters and results, if the other is for several devices.
+
+def _partition_parts(one: Any, other: Any) -> tuple[Any, Any]:
+    """Both programs; a global program of which a part is per device is partitioned, since only devices can run it.
+
+    The first is partitioned with the shardings of the other's parameters and results, if that is for several devices.
     """
-    one, other = (each if hasattr(each, "module") else module_in(each, is_global=True) for each in (one, other))
     if not isinstance(one, Module) or not isinstance(other, Module):
         return one, other
     from xbuild.sharding.partition import partition

@@ -377,7 +377,7 @@ def _check_same_dims(one: Subject, other: Subject, device: int) -> None:
             refuse(
                 "invalid_attribute",
                 f"equivalent: the {name} of device {device} are {_shapes_text(left)} in one program and "
-                f"{_shapes_text(right)} in the other; if one of them is a global program, pass it first",
+                f"{_shapes_text(right)} in the other",
                 "use a partitioned program that states its shardings, or pass inputs=[...] and outputs=[...]",
             )
 

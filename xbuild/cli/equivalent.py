@@ -150,8 +150,6 @@ def equivalent(
     with report_failures("interrupted, without a verdict"):
         programs = [module_of(load(target, is_global=True)) for target in (one, other)]
         if is_device_form_of(*programs):
-            programs.reverse()
-            constants = {name: pair for pair, name in constants.items()}
             say(f"notice: {other} is a global program, so they are compared in this order: {other}, {one}", err=True)
         verdict = xbuild.equivalent(
             *programs,

@@ -177,6 +177,8 @@ EXPLANATIONS = {
     "limit_bytes": "A value takes, or would take, more bytes than the limit.",
     "limit_seconds": "The run took longer than the limit.",
     "limit_trips": "A loop ran more trips than the limit.",
+    "transfer_mismatch": "A device sent a value of one shape to a recv of another. Messages on one channel arrive in "
+    "the order of the sends.",
     "unregistered_target": "No function is registered for the target of a custom call.",
     "raised": "A function of the user (a feed, an observer, a custom call) raised an exception.",
 }

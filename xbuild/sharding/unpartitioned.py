@@ -64,9 +64,9 @@ def is_device_form_of(one: object, other: object) -> bool:
 
     `equivalent` takes the global program first; its layouts are those of the second program.
     """
-    if not isinstance(one, Module) or not isinstance(other, Module):
+    if not isinstance(one, Module) or not isinstance(other, Module | Computation):
         return False
-    return _is_for_each_device(one) and not _is_for_each_device(other)
+    return _is_for_each_device(one) and not (isinstance(other, Module) and _is_for_each_device(other))
 
 
 def _is_for_each_device(module: Module) -> bool:

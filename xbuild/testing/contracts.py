@@ -32,7 +32,6 @@ from ..linting.rematerialization import find_rematerializations
 from ..properties.effects import base_of
 from ..properties.mesh import Mesh
 from ..sharding.stated_shardings import mesh_of_shardings
-from ..sharding.unpartitioned import is_device_form_of
 
 Program: TypeAlias = Computation | Module | ModuleGroup
 
@@ -457,10 +456,7 @@ def assert_equivalent(one: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
     __tracebackhide__ = True
     from ..running import equivalent
 
-    programs = [program_of(each, args, {}) for each in (one, other)]
-    if is_device_form_of(*programs):
-        programs.reverse()
-    verdict = equivalent(*programs, **kwargs)
+    verdict = equivalent(*(program_of(each, args, {}) for each in (one, other)), **kwargs)
     if not verdict:
         raise ContractError(str(verdict))
     return verdict
