@@ -395,6 +395,49 @@ def pairs(n: Any) -> xb.Scheme | None:
     return xb.Scheme(n, program)
 
 
+# ----------------------------------------------------------------------------
+# Counts and buffers.
+
+
+def two_posted_recvs(n: Any) -> xb.Scheme:
+    """A ring in which each device always has posted two recvs."""
+
+    def program(device: Any) -> None:
+        left, right = neighbours(device, n)
+
+        def step(number: Any) -> None:
+            device.send(right)
+            device.wait(left)
+            device.post(left)
+
+        device.post(left)
+        device.post(left)
+        device.repeat(n, step)
+        for _ in range(2):
+            device.send(right)
+        for _ in range(2):
+            device.wait(left)
+
+    return xb.Scheme(n, program)
+
+
+def as_often_as_the_index(n: Any) -> xb.Scheme:
+    """Each device receives as often as its index says, and sends once more: in nested repetitions on the first."""
+
+    def program(device: Any) -> None:
+        at = device.index
+        if at > 0:
+            device.repeat(at, lambda number: device.recv(at - 1))
+        if at < n - 1:
+            device.repeat(at + 1, lambda number: device.send(at + 1))
+        if at == n - 1:
+            device.repeat(n, lambda number: device.repeat(4, lambda inner: device.send(0, channel=2)))
+        if at == 0:
+            device.repeat(4 * n, lambda number: device.recv(n - 1, channel=2))
+
+    return xb.Scheme(n, program)
+
+
 SAFE: Mapping[str, Build] = {
     "ring": ring,
     "ring all-reduce": ring_all_reduce,
@@ -418,6 +461,8 @@ SAFE: Mapping[str, Build] = {
     "three groups": three_groups,
     "mesh with rows of 4": mesh_rows_and_columns,
     "pairs": pairs,
+    "two posted recvs": two_posted_recvs,
+    "as often as the index": as_often_as_the_index,
 }
 
 
@@ -506,12 +551,30 @@ def grid_from_36(n: Any) -> xb.Scheme:
     return xb.Scheme((n, 2), program, {"rows": lambda index: index[0], "all": lambda index: 0})
 
 
+def star_against_a_chain(n: Any) -> xb.Scheme:
+    """The first device receives from the others in order; each of them waits for the next one."""
+
+    def program(device: Any) -> None:
+        at = device.index
+        if at == 0:
+            device.repeat(n - 1, lambda number: device.recv(number + 1))
+        else:
+            if at < n - 1:
+                device.recv(at + 1)
+            device.send(0)
+            if at > 1:
+                device.send(at - 1)
+
+    return xb.Scheme(n, program)
+
+
 HANGING: Mapping[str, tuple[Build, int]] = {
     "ring from 41 devices on": (ring_from_41, 41),
     "ring with a remainder of 3 by 7": (ring_of_residue, 45),
     "line with device 50": (line_with_device_50, 52),
     "pipeline with a limit": (pipeline_with_a_limit, 46),
     "meeting without the last device": (pairs_of_odd, 5),
+    "star against a chain": (star_against_a_chain, 3),
     "grid from 36 rows on": (grid_from_36, 36),
 }
 

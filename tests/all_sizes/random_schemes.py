@@ -1,13 +1,15 @@
 """Random schemes, and the law that a proof for all sizes never contradicts the check of one size.
 
-`python -m tests.all_sizes.random_schemes COUNT SEED` draws schemes, proves each without a check of single sizes where
-it can, and compares the proofs with all sizes up to 24.
+`python -m tests.all_sizes.random_schemes --seconds 600 --seed 1` draws schemes, proves each without a check of single
+sizes where it can, and compares the proofs with all sizes up to 24.
 """
 
 from __future__ import annotations
 
+import argparse
+import itertools
 import random
-import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +19,7 @@ from xbuild.all_sizes.ranking import Prover
 from xbuild.all_sizes.schemes import all_events_happen, events_of
 from xbuild.all_sizes.sizes import OutsideTheorem
 from xbuild.all_sizes.waits import describe, families_of
+from xbuild.process.limits import DeadlineError, within
 
 LARGEST = 24
 CUTOFF = 4  # no device is its own neighbour at a distance of at most 2, and no two of its neighbours are one
@@ -181,8 +184,24 @@ def compare(seed: int) -> str:
     return f"undecided: {''.join(each for each in reason if not each.isdigit())[:60]}" if reason else "proved"
 
 
-if __name__ == "__main__":
-    count, start = int(sys.argv[1]), int(sys.argv[2])
-    outcomes = Counter(compare(seed) for seed in range(start, start + count))
+def main() -> None:
+    """Compare schemes for a time; a scheme may take 20 seconds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    end, outcomes = time.monotonic() + arguments.seconds, Counter[str]()
+    for seed in itertools.count(arguments.seed):
+        if time.monotonic() > end:
+            break
+        try:
+            with within(20):
+                outcomes[compare(seed)] += 1
+        except DeadlineError:
+            outcomes["not finished"] += 1
     for outcome, number in outcomes.most_common():
         print(f"{number:6d} {outcome}")
+
+
+if __name__ == "__main__":
+    main()
