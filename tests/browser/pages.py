@@ -83,17 +83,17 @@ def in_stages() -> Trace:
 
 
 def unlike() -> Trace:
-    """A send and a recv that do not agree on the shape: refused, and yet it runs."""
+    """A collective and a transfer on one channel: refused, and yet it runs."""
     modules = []
     for number, opcode in enumerate(("send", "recv")):
         builder = xb.Builder(opcode)
-        token = xb.after_all(builder=builder)
+        token, x = xb.after_all(builder=builder), xb.parameter(builder, number=0, shape=xb.f32[8], name="x")
         if opcode == "send":
-            x = xb.parameter(builder, number=0, shape=xb.f32[8], name="x")
-            root = xb.send_done(xb.send(x, token, channel_id=1, name="send"), channel_id=1, name="sent")
+            xb.send_done(xb.send(x, token, channel_id=1, name="send"), channel_id=1, name="sent")
         else:
-            root, _ = xb.recv_done(xb.recv(token, shape=xb.f32[4], channel_id=1, name="recv"), channel_id=1)
-        modules.append((number, xb.Module(opcode, builder.build(root))))
+            x, _ = xb.recv_done(xb.recv(token, shape=xb.f32[8], channel_id=1, name="recv"), channel_id=1)
+        total = xb.all_reduce(x, xb.add, [[0, 1]], channel_id=1, use_global_device_ids=False, name="sum")
+        modules.append((number, xb.Module(opcode, builder.build(total))))
     return refused(xb.ModuleGroup(dict(modules)))
 
 
