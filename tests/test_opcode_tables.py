@@ -169,7 +169,7 @@ PARTIAL = {
     "interpreter/fields/degrees.py:_MULTIPLYING": "the op multiplies no degrees",
     "interpreter/fields/degrees.py:_PASSING": "the degree is that of a new value",
     "interpreter/fields/degrees.py:_ALONG": "no attribute names dimensions along which elements change places",
-    "interpreter/fields/degrees.py:_IN_PLACE": "elements may come from any place, unless the op works element by element",
+    "interpreter/fields/degrees.py:_IN_PLACE": "elements may come from any place, unless the op is elementwise",
     "interpreter/fields/degrees.py:_PRODUCTS": "the degree is the largest of the operands'",
     "interpreter/compiler/facts.py:_ARITHMETIC": "the op may read denormal numbers of a product",
     "interpreter/compiler/facts.py:_FLUSHING": "the result may have denormal numbers",
