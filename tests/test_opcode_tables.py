@@ -168,6 +168,7 @@ PARTIAL = {
     "interpreter/fields/degrees.py:OF_EXPONENTIALS": "the op is no quotient of exponentials",
     "interpreter/fields/degrees.py:_MULTIPLYING": "the op multiplies no degrees",
     "interpreter/fields/degrees.py:_PASSING": "the degree is that of a new value",
+    "interpreter/fields/value_matching.py:_TAKEN": "the value is computed anew",
     "interpreter/fields/degrees.py:_ALONG": "no attribute names dimensions along which elements change places",
     "interpreter/fields/degrees.py:_IN_PLACE": "elements may come from any place, unless the op is elementwise",
     "interpreter/fields/degrees.py:_PRODUCTS": "the degree is the largest of the operands'",

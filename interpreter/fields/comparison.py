@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -27,7 +27,9 @@ from .cuts import DEGREES, CutChooser, CutRun, Cuts
 from .degrees import BOUNDING, CHOOSING, LEAST, MOST, Degrees, draws_needed, log2_error, watched
 from .draws import Domain
 from .layouts import ResolvedLayouts
+from .loops import LoopDraw, LoopPair, LoopSide, next_pair
 from .probes import rows_of
+from .reduction import has_long_loops
 from .rules import residues
 from .rules.evaluation import OMITTED
 from .rules.literals import EXACT, LiteralReading, reading_of
@@ -62,7 +64,7 @@ class ProgramComparison:
     `smaller` gives the comparison of both with extents divided by a number; `wider` that of both with a number of
     elements in each array; None if that is not possible. The last parameters of both are their `unknowns`; `unpaired`
     says of which other constants the text omits elements. `extents` has a text for each extent that is smaller than in
-    the given programs.
+    the given programs, and `trips` one for each loop of which a few trips are evaluated.
     """
 
     one: Subject
@@ -78,6 +80,7 @@ class ProgramComparison:
     unknowns: tuple[UnknownPair, ...] = ()
     unpaired: str = ""
     extents: tuple[str, ...] = ()
+    trips: tuple[str, ...] = ()
     degrees: tuple[Degrees, Degrees] = field(init=False)
     assumed: tuple[tuple[str, int], ...] = field(init=False)
     done: int = field(default=0, init=False)
@@ -115,7 +118,7 @@ class ProgramComparison:
         """The texts of assumptions about arrays and constants, by their class."""
         rows = [f"{target} along {list(dims)}" for target, dims in self.one.rowwise.items()]
         every = {"constants": tuple(map(str, self.unknowns)), "layouts": self.laid.pieces, "rows": tuple(rows),
-                 "extents": self.extents}  # fmt: skip
+                 "extents": self.extents, "trips": self.trips}  # fmt: skip
         return {name: texts for name, texts in every.items() if texts}
 
     def _other_widths(self) -> int:
@@ -209,6 +212,9 @@ class ProgramComparison:
         """The verdict of the draws; None if the programs differ at the last one."""
         required = least = self.least
         depends = least == CHOOSING
+        by_trips = self._verdict_by_trips()
+        if by_trips is not None:
+            return by_trips
         while self.done < required:
             with during("evaluating both", lambda: self.done, required, "random inputs"):
                 found = self._draw(self.done)
@@ -223,37 +229,80 @@ class ProgramComparison:
         error = self.done * log2_error(self.degrees, self.bits)
         return Equivalence(kind="equal", draws=self.done, log2_error=error, degree=self._degree(), assumed=self.assumed)
 
-    def _verdict_in_parts(self) -> Equivalence | None:
-        """The verdict "equal" on programs that are compared in parts, if there are values at which to cut them."""
-        recorders = ValueRecorder(), ValueRecorder()
+    def _verdict_by_trips(self) -> Equivalence | None:
+        """The verdict "equal" on programs with long loops, of which a few trips are evaluated; else None."""
+        if self.one.devices != 1 or not all(map(has_long_loops, (self.one, self.other))):
+            return None
+        pairs: list[LoopPair] = []
+        while True:
+            with self._random_functions_of(0) as (arrays, cut):
+                sides = self._loop_draw(0, pairs)
+                self.one.run(arrays, None, self.limits, sides[0])
+                self.other.run(cut, None, self.limits, sides[1])
+            unpaired = [side.unpaired for side in sides]
+            if not any(each.states for each in unpaired):
+                break
+            pair = next_pair(*unpaired)
+            if pair is None:
+                return None
+            pairs.append(pair)
+        self.trips = tuple(map(str, pairs))
+        self.assumed = self.assumptions()
+        found = self._verdict_in_parts(pairs)
+        if found is None:
+            self.trips = ()
+            self.assumed = self.assumptions()
+        return found
+
+    def _loop_draw(self, number: int, pairs: Sequence[LoopPair]) -> tuple[LoopSide, LoopSide]:
+        """What both programs do at loops in one draw."""
+        draw = LoopDraw(pairs, np.random.default_rng([self.seed, number, 2]))
+        return draw.side(0), draw.side(1)
+
+    def _verdict_in_parts(self, pairs: Sequence[LoopPair] = ()) -> Equivalence | None:
+        """The verdict "equal" on programs that are compared in parts: at values of both, and at these loops."""
+        recorders = ValueRecorder(only_computed=True), ValueRecorder(only_computed=True)
         with self._random_functions_of(self.done) as (arrays, cut):
-            self.one.run(arrays, recorders[0].observe, self.limits)
-            self.other.run(cut, recorders[1].observe, self.limits)
+            loops = self._loop_draw(self.done, pairs)
+            self.one.run(arrays, recorders[0].observe, self.limits, loops[0] if pairs else None)
+            self.other.run(cut, recorders[1].observe, self.limits, loops[1] if pairs else None)
             matching = ValueMatching(*recorders)
             for above in DEGREES:
-                chooser = CutChooser(matching, self.degree_bounds()[0], above)
-                self.one.run(arrays, chooser.observe, self.limits)
-                cuts, self.degrees, self.done, required = chooser.cuts(), self.degree_bounds(), 0, self.least
-                while self.done < required and self._agree_at(cuts, self.done):
+                chooser = CutChooser(matching, self._degree_bounds_of(pairs)[0], above)
+                side = self._loop_draw(self.done, pairs)[0]
+                self.one.run(arrays, chooser.observe, self.limits, side if pairs else None)
+                cuts, self.degrees, self.done = chooser.cuts(), self._degree_bounds_of(pairs), 0
+                required = self.least
+                while self.done < required <= MOST and self._agree_at(cuts, pairs, self.done):
                     self.done += 1
                     required = max(self.least, draws_needed(self.degrees, self.bits))
-                if self.done == required <= MOST:
+                if self.done == required:
                     error = self.done * log2_error(self.degrees, self.bits)
                     return Equivalence(
                         kind="equal", draws=self.done, log2_error=error, degree=self._degree(), assumed=self.assumed
                     )
         return None
 
-    def _agree_at(self, cuts: Cuts, number: int) -> bool:
-        """Whether the programs agree at one draw, at all cuts and results; the first draw also bounds degrees."""
+    def _degree_bounds_of(self, pairs: Sequence[LoopPair]) -> tuple[Degrees, Degrees]:
+        """The degrees of both programs, in which the states of these loops are new variables."""
+        found = self.degree_bounds()
+        for side, degrees in enumerate(found):
+            degrees.renewed = {pair.keys[side]: (pair.carried(side), sorted(pair.written[side])) for pair in pairs}
+        return found
+
+    def _agree_at(self, cuts: Cuts, pairs: Sequence[LoopPair], number: int) -> bool:
+        """Whether the programs agree at one draw: cuts, loops and results; the first draw also bounds degrees."""
         with self._random_functions_of(number) as (arrays, cut):
             run = CutRun(cuts, np.random.default_rng([self.seed, number, 1]))
-            sides = zip((self.one, self.other), (arrays, cut), (cuts.one, cuts.other), self.degrees, strict=True)
+            loops = self._loop_draw(number, pairs)
+            sides = zip((self.one, self.other), (arrays, cut), (cuts.one, cuts.other), self.degrees, loops, strict=True)
             left, right = (
-                subject.run(rows, run.observer(places, None if number else degrees), self.limits)
-                for subject, rows, places, degrees in sides
+                subject.run(
+                    rows, run.observer(places, None if number else degrees), self.limits, loop if pairs else None
+                )
+                for subject, rows, places, degrees, loop in sides
             )
-            return not run.differs and self._first_difference(left, right) is None
+            return not run.differs and not loops[0].draw.differs and self._first_difference(left, right) is None
 
     def _after_float_runs(self, found: Equivalence, seconds: float) -> Equivalence:
         """The verdict on programs that are equal over the fields, after runs in floating point."""

@@ -254,11 +254,14 @@ class Degrees:
     random function, which are elements of its results; `operands` has the largest degree of what each is applied to.
     What comes from another device by a channel, or from a start, counts as the largest so far. `watched` are the
     instructions whose numbers are looked at. `by_laws`: whether functions that are quotients of exponentials are read
-    so. `families` has the degree of each family, and `every` that of their product.
+    so. `families` has the degree of each family, and `every` that of their product. `renewed` has, for the call paths
+    of loops of which a few trips are evaluated, the places of the state that are new variables at each trip, and those
+    that are after the loop.
     """
 
     watched: frozenset[Instruction]
     by_laws: bool = False
+    renewed: Mapping[tuple[int, ...], tuple[Sequence[int], Sequence[int]]] = field(factory=dict)
     found: dict[Key, Tree] = field(factory=dict)
     calls: dict[Any, Tree] = field(factory=dict)
     met: dict[Any, Degree] = field(factory=dict)
@@ -452,7 +455,7 @@ class Degrees:
             return operands[number]
         if caller.instruction.opcode == "while":
             before = None if trips[-1] == 1 else self._root(caller.instruction.attributes.body, outer)
-            return before or operands[0]
+            return _renewed(before or operands[0], self.renewed.get(outer[1:], ((), ()))[0])
         if caller.instruction.opcode in LOOPS:
             operands += [each for one in caller.instruction.called if (each := self._root(one, outer)) is not None]
         return of_any(operands)
@@ -467,12 +470,23 @@ class Degrees:
         roots = [found for callee in instruction.called if (found := self._root(callee, key)) is not None]
         if not roots:  # the walk took the result of an earlier call
             return self.calls.get(same) or self._unknown(key)
+        if instruction.opcode == "while" and key[1:] in self.renewed:
+            body = self._root(instruction.attributes.body, key)
+            return _renewed(body or operands[0], self.renewed[key[1:]][1])
         if instruction.opcode == "while":
             tree = self.found.get((*key, id(instruction.attributes.condition.parameters[0])), operands[0])
         else:
             tree = reduce(joined_trees, roots)
         self.calls[same] = tree
         return tree
+
+
+def _renewed(tree: Tree, places: Sequence[int]) -> Tree:
+    """The degrees of a tuple of which some elements are new variables."""
+    if not places:
+        return tree
+    assert isinstance(tree, tuple)
+    return tuple(Degree(1) if n in places else each for n, each in enumerate(tree))
 
 
 def _size(instruction: Instruction) -> int:

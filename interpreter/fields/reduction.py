@@ -41,6 +41,7 @@ from xbuild.process.limits import ask
 from xbuild.properties.effects import PLAIN_CALLS
 from xbuild.properties.placement import is_same, target_of
 from xbuild.properties.rewriting import Rewriter, with_called
+from xbuild.properties.trip_counts import trips_of
 from xbuild.text.header import ALIASES, DONORS, LAYOUT
 
 from .degrees import Degree, inverted, is_random, joined, multiplied
@@ -62,6 +63,7 @@ from .extents import (
     summed,
 )
 from .layouts import DeviceLayout, ResolvedLayouts, Slices
+from .loops import parts_of
 from .rules.opaque import function_key, is_opaque
 from .rules.tables import MOVED
 from .run import Subject
@@ -363,6 +365,27 @@ def _work(each: Instruction) -> int:
     if not isinstance(given, Shape):
         return size
     return size * max(prod(given.dims[dim] for dim in summed(each)) // _PRODUCTS_PER_ELEMENT, 1)
+
+
+MUCH = 1 << 27
+"""How many elements a program computes at least, with all trips of its loops, if only a few trips are evaluated."""
+MANY = 8
+"""How many trips such a loop has at least."""
+
+
+def has_long_loops(subject: Subject) -> bool:
+    """Whether a program has loops of so many trips that it computes a great many elements."""
+    loops = [
+        each
+        for module in dict.fromkeys(subject.modules)
+        for each in module.entry.instructions
+        if each.opcode == "while" and parts_of(each) is not None
+    ]
+    trips = {
+        loop: found.count for loop in loops if (found := trips_of(loop)) is not None and (found.count or 0) >= MANY
+    }
+    work = sum(count * sum(map(_work, loop.attributes.body.instructions)) for loop, count in trips.items())
+    return work * subject.devices > MUCH
 
 
 def reduced(one: Subject, other: Subject, laid: ResolvedLayouts, fixed: Iterable[int] = ()) -> SmallerPrograms | None:

@@ -43,6 +43,7 @@ from ..runtime.ends import drive
 from ..runtime.grid import Grid
 from ..runtime.run import checked, modules_of
 from .draws import flat_arrays, nest_arrays, shapes_of
+from .loops import LoopParts, LoopVisitor, parts_of, states_of_integers
 from .rules import conversions as _conversions  # noqa: F401  (importing fills the table)
 from .rules import folding as _folding  # noqa: F401
 from .rules import functions as _functions  # noqa: F401
@@ -96,10 +97,11 @@ class FieldPlan:
     observe: Observe | None
     orders: Orders = ()
     rowwise: RowDims = field(factory=dict)
+    loops: LoopVisitor | None = None
     communicates: bool = True
 
     def function(self, device: Any, *arguments: Any) -> Steps:
-        walk = DeviceWalk(device, self.observe, dict(self.orders), self.rowwise)
+        walk = DeviceWalk(device, self.observe, dict(self.orders), self.rowwise, self.loops)
         return walk.walk(self.computation, arguments, (), ())
 
     def path(self, frame: FrameType) -> Path | None:
@@ -117,6 +119,7 @@ class DeviceWalk:
     observe: Observe | None
     orders: Mapping[Computation, Sequence[Instruction]]
     rowwise: RowDims
+    loops: LoopVisitor | None = None
     draws: int = field(default=0, init=False)
     ordered: dict[Computation, Sequence[Step]] = field(factory=dict, init=False)
 
@@ -216,11 +219,27 @@ def _call(walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...],
 
 def _while(walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...], here: Path, outer: Trips) -> Steps:
     a, (state,) = instruction.attributes, operands
+    parts = parts_of(instruction) if walk.loops is not None and not outer else None
+    if parts is not None:
+        return (yield from _walk_some_trips(walk, instruction, parts, state, here))
     for trip in trips():
         inside = (*outer, trip)
         if not (yield from walk.walk(a.condition, [state], here, inside)):
             return state
         state = yield from walk.walk(a.body, [state], here, inside)
+
+
+def _walk_some_trips(walk: DeviceWalk, loop: Instruction, parts: LoopParts, state: Any, here: Path) -> Steps:
+    """The trips of a loop that are evaluated; the integers of the state are computed at all trips."""
+    assert walk.loops is not None
+    device, before = walk.device.number, 0
+    integers = states_of_integers(loop, parts, state, walk.evaluate)
+    for trip in walk.loops.trips(here, len(integers) - 1):
+        given = [integers[trip - 1].get(n, value) for n, value in enumerate(state)]
+        given = walk.loops.start(device, here, trip, given, before == trip - 1)
+        state = yield from walk.walk(loop.attributes.body, [tuple(given)], here, (trip,))
+        before = trip
+    return tuple(walk.loops.end(device, here, [integers[-1].get(n, value) for n, value in enumerate(state)]))
 
 
 def _conditional(
@@ -417,21 +436,27 @@ class Subject:
                     wide = _wide(literal)
                     yield from wide[np.isfinite(wide)].tolist()
 
-    def run(self, arrays: Sequence[Sequence[Any]], observe: Observe | None, limits: Limits) -> list[list[Any]]:
-        """The result arrays of each device, given its argument arrays.
+    def run(
+        self,
+        arrays: Sequence[Sequence[Any]],
+        observe: Observe | None,
+        limits: Limits,
+        loops: LoopVisitor | None = None,
+    ) -> list[list[Any]]:
+        """The result arrays of each device, given its argument arrays; `loops` says which trips are evaluated.
 
         Raises Undecidable at an instruction that is not decided, and Stopped where a run would stop.
         """
         arguments = [tuple(self._arguments(device, iter(row))) for device, row in enumerate(arrays)]
         devices = [
-            Device(number, module, self._plan(number, module, observe))  # type: ignore[arg-type]
+            Device(number, module, self._plan(number, module, observe, loops))  # type: ignore[arg-type]
             for number, module in enumerate(self.modules)
         ]
         drive(Grid(devices, {}, None, 0, grid_of(self.program)), arguments, limits, self.verdict, flush=False)
         return [flat_arrays(device.result, device.module.entry.root.shape) for device in devices]
 
-    def _plan(self, number: int, module: Module, observe: Observe | None) -> FieldPlan:
-        return FieldPlan(module.entry, observe, self.verdict.orders(number), self.rowwise)
+    def _plan(self, number: int, module: Module, observe: Observe | None, loops: LoopVisitor | None) -> FieldPlan:
+        return FieldPlan(module.entry, observe, self.verdict.orders(number), self.rowwise, loops)
 
     def _arguments(self, device: int, arrays: Iterator[Any]) -> Iterator[Any]:
         for parameter in self.modules[device].entry.parameters:

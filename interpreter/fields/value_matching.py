@@ -145,16 +145,26 @@ class ObservedValue:
         return is_float(self.instruction.shape)
 
 
+_TAKEN = STRUCTURE | {"dynamic_update_slice", "broadcast", "copy"}
+"""Ops whose values are those of other instructions for the most part."""
+
+
 @define(eq=False)
 class ValueRecorder:
-    """The array values of a run, in the order in which the first device computes them."""
+    """The array values of a run, in the order in which the first device computes them.
+
+    `only_computed` leaves out values that are those of other instructions, or large parts of them.
+    """
 
     kept: dict[Key, ObservedValue] = field(factory=dict)
     bytes: int = 0
+    only_computed: bool = False
 
     def observe(self, device: int, path: Path, trips: tuple[int, ...], value: Any) -> None:
         """Keep a value that is an array."""
         if not isinstance(value, np.ndarray | np.generic) or self.bytes > MOST_BYTES:
+            return
+        if self.only_computed and path[-1].instruction.opcode in _TAKEN:
             return
         array = np.asarray(value)
         self.bytes += array.nbytes

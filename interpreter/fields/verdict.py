@@ -275,7 +275,7 @@ def _assumption_text(name: str, count: int) -> str:
 
 _UNITS = {
     "literals": "constant", "types": "output", "domain": "argument", "range": "kind", "constants": "pair",
-    "layouts": "input", "rows": "function", "extents": "extent",
+    "layouts": "input", "rows": "function", "extents": "extent", "trips": "loop",
 }  # fmt: skip
 """What is counted, if not instructions."""
 _MEANING = {
@@ -293,6 +293,7 @@ _MEANING = {
     "constants": "constants whose elements the text omits, taken as equal unknown numbers",
     "layouts": "split over the devices as the slices in both programs suggest",
     "extents": "made smaller, since their elements are interchangeable and so many are enough to show any difference",
+    "trips": "compared at some trips, from arbitrary states; the other trips are taken to do the same",
     "rows": "said to map each row along some dimensions independently",
     "range": "inputs so large or so small that the results diverge",
 }

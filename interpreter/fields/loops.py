@@ -1,0 +1,343 @@
+"""Long loops, of which a few trips are evaluated, from states that are new variables.
+
+Let two loops have the same number of trips, and bodies that turn states that correspond into states that correspond.
+Then their results correspond, by induction over the trips. So the bodies are evaluated at the first two trips, at one
+in the middle and at the last: both start from the same random state, and the states after the trip are compared.
+Integers of the state, such as the counter, are computed at all trips. Arrays of which each trip writes a part, such as
+the stacked results of a scan, keep what is written, are compared after the loop, and are new variables from there on.
+That the bodies do at other trips what they do at these is assumed, and the verdict says so.
+
+What each device has of the state of the other loop is read off the first trips of a run.
+
+Sections:
+
+    The parts of the state of a loop
+    The trips that are evaluated
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from attrs import define, field, frozen
+
+from shape_inference import Shape, TupleShape
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Computation, Instruction
+from xbuild.core.op import OPS
+from xbuild.properties.order import needed_by, users_of
+
+from ..compiler.lines import Path
+from . import draws
+from .rules.evaluation import is_float
+from .value_matching import digest, tile_digests
+
+Values: TypeAlias = Sequence[Any]
+"""The arrays of a state."""
+
+# ----------------------------------------------------------------------------
+# The parts of the state of a loop.
+
+
+@frozen(eq=False)
+class LoopParts:
+    """The places in the state of a loop: of integers, of arrays that no trip changes, and of those that trips write.
+
+    `condition` and `body` are the instructions that compute the integers.
+    """
+
+    integers: tuple[int, ...]
+    constant: frozenset[int]
+    written: frozenset[int]
+    condition: frozenset[Instruction]
+    body: frozenset[Instruction]
+
+
+def arrays_of(loop: Instruction) -> list[Shape]:
+    """The shapes of the arrays of the state of a loop; empty if it has other elements."""
+    elements = loop.shape.elements if isinstance(loop.shape, TupleShape) else ()
+    arrays = [each for each in elements if isinstance(each, Shape)]
+    return arrays if len(arrays) == len(elements) else []
+
+
+@lru_cache(maxsize=1 << 10)
+def parts_of(loop: Instruction) -> LoopParts | None:
+    """The parts of the state of a loop; None if its integers depend on floats or on other devices."""
+    shapes, a = arrays_of(loop), loop.attributes
+    if not shapes or a.body.root.opcode != "tuple":
+        return None
+    integers = tuple(n for n, shape in enumerate(shapes) if not is_float(shape))
+    condition = _computing_integers(a.condition, [a.condition.root], integers)
+    body = _computing_integers(a.body, [a.body.root.operands[n] for n in integers], integers)
+    if condition is None or body is None:
+        return None
+    results = enumerate(map(_copied, a.body.root.operands))
+    constant = {n for n, each in results if _place(each) == n}
+    users = users_of(a.body)
+    written = {
+        n
+        for n, each in enumerate(map(_copied, a.body.root.operands))
+        if each.opcode == "dynamic_update_slice"
+        and _place(_copied(each.operands[0])) == n
+        and len(users.get(_copied(each.operands[0]), ())) == 1
+        and n not in integers
+    }
+    return LoopParts(integers, frozenset(constant), frozenset(written), condition, body)
+
+
+def _copied(instruction: Instruction) -> Instruction:
+    """What an instruction copies, or itself."""
+    while instruction.opcode == "copy":
+        (instruction,) = instruction.operands
+    return instruction
+
+
+def _place(instruction: Instruction) -> int | None:
+    """The place of the state that an instruction of a body takes; None if it is another instruction."""
+    is_element = instruction.opcode == "get_tuple_element" and instruction.operands[0].opcode == "parameter"
+    return instruction.attributes.index if is_element else None
+
+
+def _computing_integers(
+    computation: Computation, wanted: Sequence[Instruction], integers: Sequence[int]
+) -> frozenset[Instruction] | None:
+    """The instructions that compute integers from those of the state; None if they need more than these."""
+    found = needed_by(wanted, lambda each: each.operands)
+    for each in found:
+        place, properties = _place(each), OPS[each.opcode].properties
+        is_known = place is None or place in integers
+        is_array = isinstance(each.shape, Shape) and not is_float(each.shape)
+        if each.opcode != "parameter" and not (
+            is_known and is_array and not each.called and properties.needs == "nobody"
+        ):
+            return None
+        if each.opcode in ("custom_call", "rng", "rng_get_and_update_state"):
+            return None
+    return frozenset(found)
+
+
+def states_of_integers(loop: Instruction, parts: LoopParts, state: Values, evaluate: Any) -> list[dict[int, Any]]:
+    """The integers of the state before each trip, and after the last; `evaluate` gives the value of an instruction."""
+    a, states = loop.attributes, [{n: state[n] for n in parts.integers}]
+
+    def values(computation: Computation, needed: frozenset[Instruction]) -> dict[Instruction, Any]:
+        local: dict[Instruction, Any] = {}
+        for each in computation.instructions:
+            if each in needed and each.opcode != "parameter":
+                place = _place(each)
+                given = tuple(local[operand] for operand in each.operands if operand in local)
+                local[each] = evaluate(each, given) if place is None else states[-1][place]
+        return local
+
+    while bool(values(a.condition, parts.condition)[a.condition.root]):
+        local = values(a.body, parts.body)
+        states.append({n: local[a.body.root.operands[n]] for n in parts.integers})
+    return states
+
+
+# ----------------------------------------------------------------------------
+# The trips that are evaluated.
+
+FIRST = 3
+"""So many trips show what each device has of a state."""
+
+LoopKey: TypeAlias = tuple[int, ...]
+"""The ids of the instructions of the call path of a loop."""
+Part: TypeAlias = tuple[int, tuple[slice, ...]]
+"""The place of an array in the state of the first program, and the part of it that a device has."""
+
+
+def key_of_loop(path: Path) -> LoopKey:
+    return tuple(id(place.instruction) for place in path)
+
+
+class LoopVisitor(Protocol):
+    """What a run asks at each loop: the trips to evaluate, the state to start one from, and the state to go on with.
+
+    `follows` says whether the trip before was evaluated, so that the state is its result.
+    """
+
+    def trips(self, path: Path, total: int) -> Sequence[int]: ...
+    def start(self, device: int, path: Path, trip: int, state: list[Any], follows: bool) -> list[Any]: ...
+    def end(self, device: int, path: Path, state: list[Any]) -> list[Any]: ...
+
+
+@define(eq=False)
+class FirstTrips:
+    """A run that ends each loop after a few trips, and keeps the states: by the loop, the trip and the device."""
+
+    states: dict[LoopKey, dict[int, dict[int, list[Any]]]] = field(factory=dict)
+    totals: dict[LoopKey, int] = field(factory=dict)
+    loops: dict[LoopKey, Instruction] = field(factory=dict)
+
+    def trips(self, path: Path, total: int) -> Sequence[int]:
+        self.totals[key_of_loop(path)], self.loops[key_of_loop(path)] = total, path[-1].instruction
+        return range(1, min(total, FIRST) + 1)
+
+    def start(self, device: int, path: Path, trip: int, state: list[Any], follows: bool) -> list[Any]:
+        return self._kept(device, path, trip, state) if trip > 1 else state
+
+    def end(self, device: int, path: Path, state: list[Any]) -> list[Any]:
+        return self._kept(device, path, FIRST + 1, state)
+
+    def _kept(self, device: int, path: Path, trip: int, state: list[Any]) -> list[Any]:
+        self.states.setdefault(key_of_loop(path), {}).setdefault(trip, {})[device] = state
+        return state
+
+
+@frozen(eq=False)
+class LoopPair:
+    """Two loops that correspond, with the part of each device of each array of the second one's state, by its place.
+
+    `written` are the places of both whose arrays trips write.
+    """
+
+    keys: tuple[LoopKey, LoopKey]
+    loops: tuple[Instruction, Instruction]
+    total: int
+    parts: Mapping[int, Mapping[int, Part]]
+    written: tuple[frozenset[int], frozenset[int]]
+
+    @property
+    def evaluated(self) -> list[int]:
+        """The trips that are evaluated."""
+        return sorted({1, 2, (self.total + 3) // 2, self.total} & {*range(1, self.total + 1)})
+
+    def carried(self, side: int) -> list[int]:
+        """The places of a program's state that are new variables at each trip."""
+        loop = self.loops[side]
+        parts = parts_of(loop)
+        assert parts is not None
+        fixed = {*parts.integers, *parts.constant, *self.written[side]}
+        return [n for n in range(len(arrays_of(loop))) if n not in fixed]
+
+    def __str__(self) -> str:
+        *several, last = self.evaluated
+        return f"{self.loops[0].name}: trips {', '.join(map(str, several))} and {last} of {self.total}"
+
+
+def next_pair(one: FirstTrips, other: FirstTrips) -> LoopPair | None:
+    """The first loops of two runs, as a pair; None if their states do not correspond."""
+    if not one.states or not other.states:
+        return None
+    keys = next(iter(one.states)), next(iter(other.states))
+    loops = one.loops[keys[0]], other.loops[keys[1]]
+    states = one.states[keys[0]], other.states[keys[1]]
+    total = one.totals[keys[0]]
+    left, right = map(parts_of, loops)
+    if total != other.totals[keys[1]] or states[0].keys() != states[1].keys() or left is None or right is None:
+        return None
+    parts: dict[int, dict[int, Part]] = {}
+    for place in range(len(arrays_of(loops[1]))):
+        if place in right.constant or place in right.integers:
+            continue
+        found = (_parts(source, place, *states) for source in _sources(loops, place))
+        parts[place] = next((each for each in found if each), {})
+        if not parts[place]:
+            return None
+    sources = {place: next(iter(each.values()))[0] for place, each in parts.items()}
+    both = {s for s in left.written if {n for n, source in sources.items() if source == s} <= right.written}
+    written = frozenset(both), frozenset(n for n, source in sources.items() if source in both)
+    return LoopPair(keys, loops, total, parts, written)
+
+
+def _sources(loops: tuple[Instruction, Instruction], place: int) -> list[int]:
+    """The places of the first loop whose arrays may be those of a place of the second, in parts."""
+    left, right = map(arrays_of, loops)
+    local = right[place]
+    return [
+        n
+        for n, whole in enumerate(left)
+        if whole.dtype is local.dtype
+        and whole.rank == local.rank
+        and all(part and not extent % part for extent, part in zip(whole.dims, local.dims, strict=True))
+    ]
+
+
+def _parts(source: int, place: int, one: Mapping[int, Any], other: Mapping[int, Any]) -> dict[int, Part]:
+    """The part of each device of an array, if it has one at all these trips."""
+    places: dict[int, set[int]] = {}
+    for trip, states in one.items():
+        whole, locals_ = (
+            np.asarray(states[0][source]),
+            {d: np.asarray(state[place]) for d, state in other[trip].items()},
+        )
+        digests = tile_digests(whole, locals_[min(locals_)].shape).tolist()
+        for device, local in locals_.items():
+            mine = digest(local)
+            here = {n for n, each in enumerate(digests) if each == mine}
+            places[device] = places.get(device, here) & here
+    if not all(places.values()):
+        return {}
+    grid = [extent // part for extent, part in zip(whole.shape, local.shape, strict=True)]
+    starts = {device: np.unravel_index(min(several), grid) for device, several in places.items()}
+    return {
+        device: (
+            source,
+            tuple(slice(int(n) * size, (int(n) + 1) * size) for n, size in zip(at, local.shape, strict=True)),
+        )
+        for device, at in starts.items()
+    }
+
+
+@define(eq=False)
+class LoopDraw:
+    """One draw in which a few trips of loops are evaluated: the arrays of states of the first program, and what
+    replaces them. `differs`: whether the second program has computed another state.
+    """
+
+    pairs: Sequence[LoopPair]
+    random: np.random.Generator
+    values: dict[tuple[LoopKey, int, int], tuple[Array, Array]] = field(factory=dict)
+    differs: bool = False
+
+    def side(self, number: int) -> LoopSide:
+        """What the first or the second program does."""
+        return LoopSide(self, number, {pair.keys[number]: pair for pair in self.pairs})
+
+
+@define(eq=False)
+class LoopSide:
+    """What one program does in a draw; loops that are not paired yet end after a few trips."""
+
+    draw: LoopDraw
+    side: int
+    pairs: Mapping[LoopKey, LoopPair]
+    unpaired: FirstTrips = field(factory=FirstTrips)
+
+    def trips(self, path: Path, total: int) -> Sequence[int]:
+        pair = self.pairs.get(key_of_loop(path))
+        return self.unpaired.trips(path, total) if pair is None else pair.evaluated
+
+    def start(self, device: int, path: Path, trip: int, state: list[Any], follows: bool) -> list[Any]:
+        pair = self.pairs.get(key_of_loop(path))
+        if pair is None:
+            return self.unpaired.start(device, path, trip, state, follows)
+        return self._replaced(pair, device, trip, state, pair.carried(self.side), is_compared=follows)
+
+    def end(self, device: int, path: Path, state: list[Any]) -> list[Any]:
+        pair = self.pairs.get(key_of_loop(path))
+        if pair is None:
+            return self.unpaired.end(device, path, state)
+        return self._replaced(pair, device, 0, state, sorted(pair.written[self.side]), is_compared=True)
+
+    def _replaced(
+        self, pair: LoopPair, device: int, trip: int, state: list[Any], places: Sequence[int], *, is_compared: bool
+    ) -> list[Any]:
+        draw, new = self.draw, list(state)
+        if not self.side:
+            for place, value in enumerate(state):
+                shape = arrays_of(pair.loops[0])[place]
+                if place in places:
+                    new[place] = draws.field_array(shape, draw.random)
+                draw.values[pair.keys[0], trip, place] = np.asarray(value), np.asarray(new[place])
+            return new
+        for place in places:
+            source, part = pair.parts[place][device]
+            before, after = draw.values[pair.keys[0], trip, source]
+            new[place] = after[part]
+            draw.differs |= is_compared and not np.array_equal(state[place], before[part])
+        return new

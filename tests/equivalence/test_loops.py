@@ -1,0 +1,127 @@
+"""Long loops, of which a few trips are evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xbuild as xb
+from interpreter.fields import reduction
+from interpreter.fields.loops import parts_of
+from xbuild.sharding.sharding import Axis, shard_dims
+
+LINE = xb.Mesh(i=4)
+AXIS = Axis("i", 4)
+LAYERS, WIDTH, HIDDEN = 20, 4, 8
+ALL = [[0, 1, 2, 3]]
+STACK = shard_dims(LINE, [[], [], [AXIS]]), shard_dims(LINE, [[], [AXIS], []]), shard_dims(LINE, [[], []])
+Change = Callable[[Any, Any, Any], Any]
+
+
+@pytest.fixture(autouse=True)
+def small_programs_count_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduction, "MUCH", 1)
+
+
+def row(stack: Any, number: Any) -> Any:
+    """The array of a layer."""
+    sizes = [1, *stack.shape.dims[1:]]
+    return xb.reshape(xb.dynamic_slice(stack, [number, *[np.int32(0)] * (len(sizes) - 1)], sizes), sizes[1:])
+
+
+def network(on_devices: bool, change: Change = lambda x, number, layer: x, is_turned: bool = False) -> Any:
+    """Layers in a loop that also stacks what each of them gets; each device has a part of the hidden dimension."""
+    hidden = HIDDEN // 4 if on_devices else HIDDEN
+
+    def body(number: Any, x: Any, seen: Any, up: Any, down: Any) -> Any:
+        seen = xb.dynamic_update_slice(seen, xb.reshape(x, (1, 2, WIDTH)), [number, np.int32(0), np.int32(0)])
+        inside = xb.tanh(xb.dot(x, row(up, number)))
+        out = xb.dot(inside * inside, row(down, number))
+        if on_devices:
+            out = xb.all_reduce(out, xb.add, ALL, channel_id=1, use_global_device_ids=True)
+        return number + np.int32(1), change(x + out * x, number, out), seen, up, down
+
+    order = (3, 1, 4, 0, 2) if is_turned else (0, 1, 2, 3, 4)  # of the number, x, what is seen, and both stacks
+
+    def element(state: Any, n: int) -> Any:
+        return xb.get_tuple_element(state, order[n])
+
+    def state(*values: Any) -> Any:
+        return xb.tuple_(*(values[order.index(n)] for n in range(5)))
+
+    def program(x: Any, up: Any, down: Any) -> Any:
+        zeros = xb.broadcast(xb.constant(x.builder, np.float32(0)), (LAYERS, 2, WIDTH))
+        loop = xb.while_(
+            state(xb.constant(x.builder, np.int32(0)), x, zeros, up, down),
+            lambda s: xb.lt(element(s, 0), np.int32(LAYERS)),
+            lambda s: state(*body(*(element(s, n) for n in range(5)))),
+        )
+        return xb.tuple_(element(loop, 1), element(loop, 2))
+
+    f = xb.f32
+    shapes = f[2, WIDTH], f[LAYERS, WIDTH, hidden], f[LAYERS, hidden, WIDTH]
+    made = xb.computation(*shapes)(program)
+    return xb.Module("local", made, num_partitions=4) if on_devices else made
+
+
+def compare(other: Any) -> Any:
+    x, out = shard_dims(LINE, [[], []]), shard_dims(LINE, [[], [], []])
+    return xb.equivalent(network(False), other, inputs=[x, *STACK[:2]], outputs=[x, out])
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_a_loop_over_layers(is_turned: bool) -> None:
+    found = compare(network(True, is_turned=is_turned))
+    assert found.kind == "equal", str(found)
+    assert dict(found.assumed)["trips"] == 1
+    assert found.details["trips"][0].endswith(f": trips 1, 2, {(LAYERS + 3) // 2} and {LAYERS} of {LAYERS}")
+    assert "the other trips are taken to do the same: 1 loop (trips)" in str(found).replace("\n    ", " ")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x, number, out: x + out,
+        lambda x, number, out: xb.rev(x, [0]),
+        lambda x, number, out: x * 1.5,
+        lambda x, number, out: xb.select(number == np.int32(LAYERS - 1), x * 2.0, x),
+        lambda x, number, out: xb.select(
+            number == np.int32(7), x * 2.0, x
+        ),  # no trip that is evaluated over the fields
+    ],
+    ids=["a term", "an order", "a factor", "the last trip", "one trip of many"],
+)
+def test_a_body_that_differs_is_found(change: Change) -> None:
+    assert compare(network(True, change)).kind == "different"
+
+
+def test_small_programs_are_evaluated_at_all_trips(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduction, "MUCH", 1 << 27)
+    assert "trips" not in compare(network(True)).details
+
+
+def test_loops_whose_end_depends_on_floats_are_evaluated_at_all_trips() -> None:
+    def program(x: Any) -> Any:
+        state = xb.tuple_(xb.constant(x.builder, np.int32(0)), x)
+        norm = lambda s: xb.reduce(xb.get_tuple_element(s, 1), 0.0, xb.maximum)  # noqa: E731
+        loop = xb.while_(
+            state,
+            lambda s: xb.lt(norm(s), np.float32(100)),
+            lambda s: xb.tuple_(xb.get_tuple_element(s, 0) + np.int32(1), xb.get_tuple_element(s, 1) * 2.0),
+        )
+        return xb.get_tuple_element(loop, 1)
+
+    loop = next(i for i in xb.computation(xb.f32[4])(program).instructions if i.opcode == "while")
+    assert parts_of(loop) is None
+
+
+def test_the_parts_of_a_state() -> None:
+    loop = next(i for i in network(False).instructions if i.opcode == "while")
+    parts = parts_of(loop)
+    assert parts is not None
+    kinds = {n: str(loop.shape.elements[n]) for n in parts.written}
+    assert list(kinds.values()) == [f"f32[{LAYERS},2,{WIDTH}]"]
+    assert len(parts.integers) == 1
