@@ -5,8 +5,8 @@ Without the limit most of these take more than five seconds, in one stage.
 
 from __future__ import annotations
 
-import itertools
 import gc
+import itertools
 import time
 from collections.abc import Callable
 from contextlib import suppress
