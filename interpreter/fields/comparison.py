@@ -226,6 +226,10 @@ class ProgramComparison:
             if required > MOST:
                 too_high = f"arithmetic of degree {self._degree()}, which is too high for the prime fields"
                 return self._verdict_in_parts() or self._undecided(too_high)
+        return self._equal()
+
+    def _equal(self) -> Equivalence:
+        """The verdict of the draws that were made."""
         error = self.done * log2_error(self.degrees, self.bits)
         return Equivalence(kind="equal", draws=self.done, log2_error=error, degree=self._degree(), assumed=self.assumed)
 
@@ -236,7 +240,7 @@ class ProgramComparison:
         pairs: list[LoopPair] = []
         while True:
             with self._random_functions_of(0) as (arrays, cut):
-                sides = self._loop_draw(0, pairs)
+                sides = self._loop_sides(0, pairs)
                 self.one.run(arrays, None, self.limits, sides[0])
                 self.other.run(cut, None, self.limits, sides[1])
             unpaired = [side.unpaired for side in sides]
@@ -254,33 +258,32 @@ class ProgramComparison:
             self.assumed = self.assumptions()
         return found
 
-    def _loop_draw(self, number: int, pairs: Sequence[LoopPair]) -> tuple[LoopSide, LoopSide]:
-        """What both programs do at loops in one draw."""
+    def _loop_sides(self, number: int, pairs: Sequence[LoopPair]) -> tuple[LoopSide, LoopSide]:
+        """What both programs do at loops in one draw; loops that are not paired end after a few trips."""
         draw = LoopDraw(pairs, np.random.default_rng([self.seed, number, 2]))
         return draw.side(0), draw.side(1)
 
     def _verdict_in_parts(self, pairs: Sequence[LoopPair] = ()) -> Equivalence | None:
         """The verdict "equal" on programs that are compared in parts: at values of both, and at these loops."""
+        before = self.degrees, self.done
         recorders = ValueRecorder(only_computed=True), ValueRecorder(only_computed=True)
         with self._random_functions_of(self.done) as (arrays, cut):
-            loops = self._loop_draw(self.done, pairs)
-            self.one.run(arrays, recorders[0].observe, self.limits, loops[0] if pairs else None)
-            self.other.run(cut, recorders[1].observe, self.limits, loops[1] if pairs else None)
+            loops = self._loop_sides(self.done, pairs) if pairs else (None, None)
+            self.one.run(arrays, recorders[0].observe, self.limits, loops[0])
+            self.other.run(cut, recorders[1].observe, self.limits, loops[1])
             matching = ValueMatching(*recorders)
             for above in DEGREES:
                 chooser = CutChooser(matching, self._degree_bounds_of(pairs)[0], above)
-                side = self._loop_draw(self.done, pairs)[0]
-                self.one.run(arrays, chooser.observe, self.limits, side if pairs else None)
+                side = self._loop_sides(self.done, pairs)[0] if pairs else None
+                self.one.run(arrays, chooser.observe, self.limits, side)
                 cuts, self.degrees, self.done = chooser.cuts(), self._degree_bounds_of(pairs), 0
                 required = self.least
                 while self.done < required <= MOST and self._agree_at(cuts, pairs, self.done):
                     self.done += 1
                     required = max(self.least, draws_needed(self.degrees, self.bits))
                 if self.done == required:
-                    error = self.done * log2_error(self.degrees, self.bits)
-                    return Equivalence(
-                        kind="equal", draws=self.done, log2_error=error, degree=self._degree(), assumed=self.assumed
-                    )
+                    return self._equal()
+        self.degrees, self.done = before
         return None
 
     def _degree_bounds_of(self, pairs: Sequence[LoopPair]) -> tuple[Degrees, Degrees]:
@@ -294,15 +297,15 @@ class ProgramComparison:
         """Whether the programs agree at one draw: cuts, loops and results; the first draw also bounds degrees."""
         with self._random_functions_of(number) as (arrays, cut):
             run = CutRun(cuts, np.random.default_rng([self.seed, number, 1]))
-            loops = self._loop_draw(number, pairs)
+            loops = self._loop_sides(number, pairs) if pairs else (None, None)
             sides = zip((self.one, self.other), (arrays, cut), (cuts.one, cuts.other), self.degrees, loops, strict=True)
             left, right = (
-                subject.run(
-                    rows, run.observer(places, None if number else degrees), self.limits, loop if pairs else None
-                )
+                subject.run(rows, run.observer(places, None if number else degrees), self.limits, loop)
                 for subject, rows, places, degrees, loop in sides
             )
-            return not run.differs and not loops[0].draw.differs and self._first_difference(left, right) is None
+            if run.differs or (loops[0] is not None and loops[0].draw.differs):
+                return False
+            return self._first_difference(left, right) is None
 
     def _after_float_runs(self, found: Equivalence, seconds: float) -> Equivalence:
         """The verdict on programs that are equal over the fields, after runs in floating point."""

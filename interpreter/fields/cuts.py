@@ -25,7 +25,7 @@ from ..compiler.lines import Path
 from . import draws
 from .degrees import Degrees
 from .run import Trips
-from .value_matching import Key, ObservedValue, ValueMatching, digest, place_key, tile_digests
+from .value_matching import Key, ObservedValue, ValueMatching, place_key, tile_slices, tiles_of_devices
 
 DEGREES = (1 << 8, 1 << 12)
 """The degrees above which values are cut. The second is tried if the programs differ with cuts above the first."""
@@ -63,10 +63,7 @@ class CutChooser:
         for key, others in self.matching.found.items():
             kept = self.matching.one.kept[key]
             if others and kept.is_float and all(map(_is_distinct, kept.values.values())):
-                self.parts[key] = {
-                    device: (kept.digest(device), tuple(slice(0, n) for n in value.shape))
-                    for device, value in kept.values.items()
-                }
+                self.parts[key] = {device: (kept.digest(device), _full(v)) for device, v in kept.values.items()}
 
     def observe(self, device: int, path: Path, trips: Trips, value: Any) -> None:
         """Take the degree of a value, and cut it if that is too high."""
@@ -95,18 +92,16 @@ def _is_distinct(value: Array) -> bool:
 
 def _parts_of(whole: ObservedValue, parts: ObservedValue) -> dict[int, Part]:
     """What each device has of a value that is the same on these devices, or whole on one."""
-    found: dict[int, Part] = {}
-    number = whole.digest(min(whole.values))
-    for device, value in parts.values.items():
-        if len(whole.values) > 1:
-            found[device] = whole.digest(device), tuple(slice(0, n) for n in value.shape)
-            continue
-        array = whole.values[min(whole.values)]
-        grid = [n // tile for n, tile in zip(array.shape, value.shape, strict=True)]
-        tile = tile_digests(array, value.shape).tolist().index(digest(value))
-        starts = [int(n) * size for n, size in zip(np.unravel_index(tile, grid), value.shape, strict=True)]
-        found[device] = number, tuple(slice(n, n + size) for n, size in zip(starts, value.shape, strict=True))
-    return found
+    first = min(whole.values)
+    if len(whole.values) > 1:
+        return {device: (whole.digest(device), _full(value)) for device, value in parts.values.items()}
+    array, number = whole.values[first], whole.digest(first)
+    tiles = tiles_of_devices(array, parts.values)
+    return {d: (number, tile_slices(array.shape, value.shape, min(tiles[d]))) for d, value in parts.values.items()}
+
+
+def _full(value: Array) -> tuple[slice, ...]:
+    return tuple(slice(0, n) for n in value.shape)
 
 
 @define(eq=False)

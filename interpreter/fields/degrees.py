@@ -93,33 +93,19 @@ Moves: TypeAlias = Callable[[Coordinate, int], Coordinate]
 
 def joined(degrees: Iterable[Degree]) -> Degree:
     """The degree of sums of elements at the same place of several arrays, and of choices."""
-    each = list(dict.fromkeys(map(_Same, degrees)))
+    each = list({id(degree): degree for degree in degrees}.values())
     if len(each) == 1:
-        return each[0].degree
+        return each[0]
     targets: dict[Any, Family] = {}
-    for key in dict.fromkeys(key for same in each for key in same.degree.families):
-        several = [same.degree.families[key] for same in each if key in same.degree.families]
+    for key in dict.fromkeys(key for degree in each for key in degree.families):
+        several = [degree.families[key] for degree in each if key in degree.families]
         along = _common(several)
-        least = 0 if len(several) < len(each) or any(family.along != along for family in several) else None
-        most = max(family.times for family in several)
-        targets[key] = several[0]._replace(
-            times=most if least is None else max(most, least), along=along, weight=max(f.weight for f in several)
-        )
-    numerator = max((_numerator_over(same.degree, targets) for same in each), default=0)
+        times = max(family.times for family in several)
+        if len(several) < len(each) or any(family.along != along for family in several):
+            times = max(times, 0)
+        targets[key] = Family(times, max(family.weight for family in several), several[0].extents, along)
+    numerator = max((_numerator_over(degree, targets) for degree in each), default=0)
     return Degree(numerator, {key: target for key, target in targets.items() if target.times})
-
-
-@frozen(eq=False)
-class _Same:
-    """A degree that is compared by identity."""
-
-    degree: Degree
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.degree is other.degree
-
-    def __hash__(self) -> int:
-        return id(self.degree)
 
 
 def _common(several: Sequence[Family]) -> tuple[Coordinate, ...]:
@@ -157,16 +143,16 @@ def multiplied(degrees: Iterable[Degree]) -> Degree:
     numerator, families = sum(degree.numerator for degree in each), dict[Any, Family]()
     for key in dict.fromkeys(key for degree in each for key in degree.families):
         several = [degree.families[key] for degree in each if key in degree.families]
-        along, weight, count = _common(several), max(family.weight for family in several), 0
+        along, weight, times = _common(several), max(family.weight for family in several), 0
         for family in several:
-            moved = family._replace(along=along, weight=weight)
+            wider = family._replace(along=along, weight=weight)
             if family.along == along or family.times > 0:
-                count += family.times
-                numerator += max(moved.total - family.total, 0)
+                times += family.times
+                numerator += max(wider.total - family.total, 0)
             else:
                 numerator -= family.total
-        if count:
-            families[key] = Family(count, weight, several[0].extents, along)
+        if times:
+            families[key] = Family(times, weight, several[0].extents, along)
     return Degree(numerator, families)
 
 
@@ -315,9 +301,9 @@ class Degrees:
         if len(tree.families) <= _MANY:
             return tree
         times = [family.times for key, family in tree.families.items() if key is not EVERY]
-        most = max(times) + (tree.families[EVERY].times if EVERY in tree.families else 0)
+        most = max(0, *times) + (max(tree.families[EVERY].times, 0) if EVERY in tree.families else 0)
         own = sum(family.total for family in tree.families.values())
-        return Degree(tree.numerator + most * self.every - own, {EVERY: Family(most, self.every)})
+        return Degree(tree.numerator + most * self.every - own, {EVERY: Family(most, self.every)} if most else {})
 
     def _note(self, key: Key, value: Any) -> None:
         """Keep which numbers an array has, and of few known ones the least and the largest, which may be exponents."""

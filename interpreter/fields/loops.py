@@ -31,12 +31,15 @@ from xbuild.core.op import OPS
 from xbuild.properties.order import needed_by, users_of
 
 from ..compiler.lines import Path
+from ..rules.limits import trips
 from . import draws
 from .rules.evaluation import is_float
-from .value_matching import digest, tile_digests
+from .value_matching import path_key, tile_slices, tiles_of_devices
 
 Values: TypeAlias = Sequence[Any]
 """The arrays of a state."""
+_MOST_INTEGERS = 1 << 10
+"""The elements of the largest array of integers that trips change: its values are kept for all trips."""
 
 # ----------------------------------------------------------------------------
 # The parts of the state of a loop.
@@ -65,7 +68,7 @@ def arrays_of(loop: Instruction) -> list[Shape]:
 
 @lru_cache(maxsize=1 << 10)
 def parts_of(loop: Instruction) -> LoopParts | None:
-    """The parts of the state of a loop; None if its integers depend on floats or on other devices."""
+    """The parts of the state of a loop; None if its integers depend on floats or on other devices, or are too many."""
     shapes, a = arrays_of(loop), loop.attributes
     if not shapes or a.body.root.opcode != "tuple":
         return None
@@ -74,12 +77,13 @@ def parts_of(loop: Instruction) -> LoopParts | None:
     body = _computing_integers(a.body, [a.body.root.operands[n] for n in integers], integers)
     if condition is None or body is None:
         return None
-    results = enumerate(map(_copied, a.body.root.operands))
+    results, users = [*enumerate(map(_copied, a.body.root.operands))], users_of(a.body)
     constant = {n for n, each in results if _place(each) == n}
-    users = users_of(a.body)
+    if any(shapes[n].size > _MOST_INTEGERS for n in {*integers} - constant):
+        return None
     written = {
         n
-        for n, each in enumerate(map(_copied, a.body.root.operands))
+        for n, each in results
         if each.opcode == "dynamic_update_slice"
         and _place(_copied(each.operands[0])) == n
         and len(users.get(_copied(each.operands[0]), ())) == 1
@@ -132,7 +136,9 @@ def states_of_integers(loop: Instruction, parts: LoopParts, state: Values, evalu
                 local[each] = evaluate(each, given) if place is None else states[-1][place]
         return local
 
-    while bool(values(a.condition, parts.condition)[a.condition.root]):
+    for _ in trips():
+        if not values(a.condition, parts.condition)[a.condition.root]:
+            break
         local = values(a.body, parts.body)
         states.append({n: local[a.body.root.operands[n]] for n in parts.integers})
     return states
@@ -150,18 +156,14 @@ Part: TypeAlias = tuple[int, tuple[slice, ...]]
 """The place of an array in the state of the first program, and the part of it that a device has."""
 
 
-def key_of_loop(path: Path) -> LoopKey:
-    return tuple(id(place.instruction) for place in path)
-
-
 class LoopVisitor(Protocol):
     """What a run asks at each loop: the trips to evaluate, the state to start one from, and the state to go on with.
 
-    `follows` says whether the trip before was evaluated, so that the state is its result.
+    The floats of a state are those after the last trip that was evaluated, or before the first.
     """
 
     def trips(self, path: Path, total: int) -> Sequence[int]: ...
-    def start(self, device: int, path: Path, trip: int, state: list[Any], follows: bool) -> list[Any]: ...
+    def start(self, device: int, path: Path, trip: int, state: list[Any]) -> list[Any]: ...
     def end(self, device: int, path: Path, state: list[Any]) -> list[Any]: ...
 
 
@@ -174,17 +176,17 @@ class FirstTrips:
     loops: dict[LoopKey, Instruction] = field(factory=dict)
 
     def trips(self, path: Path, total: int) -> Sequence[int]:
-        self.totals[key_of_loop(path)], self.loops[key_of_loop(path)] = total, path[-1].instruction
+        self.totals[path_key(path)], self.loops[path_key(path)] = total, path[-1].instruction
         return range(1, min(total, FIRST) + 1)
 
-    def start(self, device: int, path: Path, trip: int, state: list[Any], follows: bool) -> list[Any]:
+    def start(self, device: int, path: Path, trip: int, state: list[Any]) -> list[Any]:
         return self._kept(device, path, trip, state) if trip > 1 else state
 
     def end(self, device: int, path: Path, state: list[Any]) -> list[Any]:
         return self._kept(device, path, FIRST + 1, state)
 
     def _kept(self, device: int, path: Path, trip: int, state: list[Any]) -> list[Any]:
-        self.states.setdefault(key_of_loop(path), {}).setdefault(trip, {})[device] = state
+        self.states.setdefault(path_key(path), {}).setdefault(trip, {})[device] = state
         return state
 
 
@@ -259,28 +261,14 @@ def _sources(loops: tuple[Instruction, Instruction], place: int) -> list[int]:
 
 def _parts(source: int, place: int, one: Mapping[int, Any], other: Mapping[int, Any]) -> dict[int, Part]:
     """The part of each device of an array, if it has one at all these trips."""
-    places: dict[int, set[int]] = {}
+    tiles: dict[int, set[int]] = {}
     for trip, states in one.items():
-        whole, locals_ = (
-            np.asarray(states[0][source]),
-            {d: np.asarray(state[place]) for d, state in other[trip].items()},
-        )
-        digests = tile_digests(whole, locals_[min(locals_)].shape).tolist()
-        for device, local in locals_.items():
-            mine = digest(local)
-            here = {n for n, each in enumerate(digests) if each == mine}
-            places[device] = places.get(device, here) & here
-    if not all(places.values()):
+        whole, locals_ = states[0][source], {device: state[place] for device, state in other[trip].items()}
+        for device, here in tiles_of_devices(whole, locals_).items():
+            tiles[device] = tiles.get(device, here) & here
+    if not all(tiles.values()):
         return {}
-    grid = [extent // part for extent, part in zip(whole.shape, local.shape, strict=True)]
-    starts = {device: np.unravel_index(min(several), grid) for device, several in places.items()}
-    return {
-        device: (
-            source,
-            tuple(slice(int(n) * size, (int(n) + 1) * size) for n, size in zip(at, local.shape, strict=True)),
-        )
-        for device, at in starts.items()
-    }
+    return {d: (source, tile_slices(whole.shape, locals_[d].shape, min(several))) for d, several in tiles.items()}
 
 
 @define(eq=False)
@@ -309,24 +297,23 @@ class LoopSide:
     unpaired: FirstTrips = field(factory=FirstTrips)
 
     def trips(self, path: Path, total: int) -> Sequence[int]:
-        pair = self.pairs.get(key_of_loop(path))
+        pair = self.pairs.get(path_key(path))
         return self.unpaired.trips(path, total) if pair is None else pair.evaluated
 
-    def start(self, device: int, path: Path, trip: int, state: list[Any], follows: bool) -> list[Any]:
-        pair = self.pairs.get(key_of_loop(path))
+    def start(self, device: int, path: Path, trip: int, state: list[Any]) -> list[Any]:
+        pair = self.pairs.get(path_key(path))
         if pair is None:
-            return self.unpaired.start(device, path, trip, state, follows)
-        return self._replaced(pair, device, trip, state, pair.carried(self.side), is_compared=follows)
+            return self.unpaired.start(device, path, trip, state)
+        return self._replaced(pair, device, trip, state, pair.carried(self.side))
 
     def end(self, device: int, path: Path, state: list[Any]) -> list[Any]:
-        pair = self.pairs.get(key_of_loop(path))
+        pair = self.pairs.get(path_key(path))
         if pair is None:
             return self.unpaired.end(device, path, state)
-        return self._replaced(pair, device, 0, state, sorted(pair.written[self.side]), is_compared=True)
+        return self._replaced(pair, device, 0, state, sorted(pair.written[self.side]))
 
-    def _replaced(
-        self, pair: LoopPair, device: int, trip: int, state: list[Any], places: Sequence[int], *, is_compared: bool
-    ) -> list[Any]:
+    def _replaced(self, pair: LoopPair, device: int, trip: int, state: list[Any], places: Sequence[int]) -> list[Any]:
+        """A state in which new variables are at these places, where the second program is compared with the first."""
         draw, new = self.draw, list(state)
         if not self.side:
             for place, value in enumerate(state):
@@ -339,5 +326,5 @@ class LoopSide:
             source, part = pair.parts[place][device]
             before, after = draw.values[pair.keys[0], trip, source]
             new[place] = after[part]
-            draw.differs |= is_compared and not np.array_equal(state[place], before[part])
+            draw.differs |= not np.array_equal(state[place], before[part])
         return new

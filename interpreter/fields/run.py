@@ -232,13 +232,12 @@ def _while(walk: DeviceWalk, instruction: Instruction, operands: tuple[Any, ...]
 def _walk_some_trips(walk: DeviceWalk, loop: Instruction, parts: LoopParts, state: Any, here: Path) -> Steps:
     """The trips of a loop that are evaluated; the integers of the state are computed at all trips."""
     assert walk.loops is not None
-    device, before = walk.device.number, 0
+    device = walk.device.number
     integers = states_of_integers(loop, parts, state, walk.evaluate)
     for trip in walk.loops.trips(here, len(integers) - 1):
         given = [integers[trip - 1].get(n, value) for n, value in enumerate(state)]
-        given = walk.loops.start(device, here, trip, given, before == trip - 1)
+        given = walk.loops.start(device, here, trip, given)
         state = yield from walk.walk(loop.attributes.body, [tuple(given)], here, (trip,))
-        before = trip
     return tuple(walk.loops.end(device, here, [integers[-1].get(n, value) for n, value in enumerate(state)]))
 
 

@@ -181,9 +181,14 @@ class ValueRecorder:
         return found
 
 
+def path_key(path: Path) -> tuple[int, ...]:
+    """The ids of the instructions of a call path."""
+    return tuple(id(place.instruction) for place in path)
+
+
 def place_key(path: Path, trips: tuple[int, ...]) -> Key:
     """The key of the value at a call path, at a trip of the loops around it."""
-    return tuple(id(place.instruction) for place in path), trips
+    return path_key(path), trips
 
 
 def key_of(kept: ObservedValue, operand: Instruction) -> Key:
@@ -205,6 +210,19 @@ def tile_digests(value: Array, tile: Dims) -> Array:
     rows = split.transpose([*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]).reshape(prod(grid), prod(tile))
     at = mixed(np.arange(rows.shape[1], dtype=np.uint64), 13)
     return np.asarray(np.bitwise_xor.reduce(mixed(rows ^ at, 14), 1) ^ np.uint64(hash(tile) % 2**64))
+
+
+def tiles_of_devices(whole: Array, locals_: Mapping[int, Array]) -> dict[int, set[int]]:
+    """For each device, the numbers of the tiles of an array, in row-major order, that are equal to its array."""
+    digests = tile_digests(whole, next(iter(locals_.values())).shape)
+    return {device: {*np.flatnonzero(digests == np.uint64(digest(tile))).tolist()} for device, tile in locals_.items()}
+
+
+def tile_slices(dims: Dims, tile: Dims, number: int) -> tuple[slice, ...]:
+    """Where a tile is in an array with these dimensions."""
+    grid = [extent // size for extent, size in zip(dims, tile, strict=True)]
+    starts = (int(n) * size for n, size in zip(np.unravel_index(number, grid), tile, strict=True))
+    return tuple(slice(start, start + size) for start, size in zip(starts, tile, strict=True))
 
 
 @define(eq=False)

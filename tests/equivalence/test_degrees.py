@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xbuild as xb
-from interpreter.fields.degrees import Degrees, watched
+from interpreter.fields.degrees import _MANY, Degree, Degrees, Family, watched
 from interpreter.fields.rules import residues
 from interpreter.fields.rules.places import drawing
 from interpreter.fields.rules.primes import PLAIN
@@ -171,3 +171,14 @@ def test_bounds_hold_along_a_line(program: xb.Computation) -> None:
 def test_elements_have_the_denominators_of_their_row(function: Any, most: int) -> None:
     program = xb.computation(xb.f32[8, 8], xb.f32[8, 8])(function)
     assert measured(program) == (most, most)
+
+
+@pytest.mark.parametrize("times", [-1, 1])
+def test_many_families_are_bounded_from_above(times: int) -> None:
+    """As the product of all: what is a factor of the numerators stays one, and is not divided by."""
+    degrees = Degrees(frozenset())
+    tree = Degree(5, {n: Family(times, 3) for n in range(_MANY + 1)})
+    (found,) = flatten(degrees._with_few_families(tree))
+    assert len(found.families) <= 1
+    assert all(family.times > 0 for family in found.families.values())
+    assert found.total >= tree.total

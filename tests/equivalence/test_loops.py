@@ -10,6 +10,7 @@ import pytest
 
 import xbuild as xb
 from interpreter.fields import reduction
+from interpreter.fields.comparison import ProgramComparison
 from interpreter.fields.loops import parts_of
 from xbuild.sharding.sharding import Axis, shard_dims
 
@@ -125,3 +126,63 @@ def test_the_parts_of_a_state() -> None:
     kinds = {n: str(loop.shape.elements[n]) for n in parts.written}
     assert list(kinds.values()) == [f"f32[{LAYERS},2,{WIDTH}]"]
     assert len(parts.integers) == 1
+
+
+@pytest.mark.parametrize("trip", [1, 2, (LAYERS + 3) // 2, LAYERS])
+def test_each_trip_that_is_named_is_compared(trip: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the runs in floating point, which execute all trips."""
+    monkeypatch.setattr(ProgramComparison, "_after_float_runs", lambda self, found, seconds: found)
+    monkeypatch.setattr(ProgramComparison, "_draw", lambda self, number: None)  # nor the evaluation of all trips
+    wrong = network(True, lambda x, number, out: xb.select(number == np.int32(trip - 1), x * 2.0, x))
+    assert "trips" not in compare(wrong).details
+    assert "trips" in compare(network(True)).details
+
+
+def counted(state: list[Any], body: Callable[..., tuple[Any, ...]], below: Callable[[Any], Any]) -> Any:
+    """A loop with a counter before this state; its last state without the counter."""
+    count = len(state) + 1
+    loop = xb.while_(
+        xb.tuple_(xb.constant(state[0].builder, np.int32(0)), *state),
+        lambda s: below(xb.get_tuple_element(s, 0)),
+        lambda s: xb.tuple_(
+            xb.get_tuple_element(s, 0) + np.int32(1), *body(*(xb.get_tuple_element(s, n) for n in range(1, count)))
+        ),
+    )
+    return xb.get_tuple_element(loop, 1)
+
+
+def test_states_that_obey_a_law_are_evaluated_at_all_trips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second element is twice the first at each trip, which does not hold of arbitrary states."""
+
+    def first(x: Any, y: Any) -> tuple[Any, ...]:
+        return x * x * 0.5 + x * y * 0.25, x * x + x * y * 0.5
+
+    def second(x: Any, y: Any) -> tuple[Any, ...]:
+        return x * x, y * x
+
+    one, other = (
+        xb.computation(xb.f32[4])(lambda x, body=body: counted([x, x + x], body, lambda n: xb.lt(n, np.int32(LAYERS))))
+        for body in (first, second)
+    )
+    found = xb.equivalent(one, other)
+    monkeypatch.setattr(reduction, "MUCH", 1 << 60)
+    assert found.kind == "equal"
+    assert found.to_dict() == xb.equivalent(one, other).to_dict()
+
+
+def test_a_loop_that_does_not_end_reaches_the_limit_of_trips() -> None:
+    def program(x: Any) -> Any:
+        x = counted([x], lambda x: (x * x,), lambda n: xb.lt(n, np.int32(LAYERS)))
+        return counted([x], lambda x: (x + x,), lambda n: xb.ne(n, np.int32(-1)))
+
+    made = xb.computation(xb.f32[4])(program)
+    found = xb.equivalent(made, made, limits=xb.Limits(trips=100))
+    assert found.undecided == ("a run stopped: limit_trips",)
+
+
+def test_large_integers_of_a_state_are_not_kept_for_all_trips() -> None:
+    def program(x: Any, places: Any) -> Any:
+        return counted([x, places], lambda x, n: (x + x, n + n), lambda n: xb.lt(n, np.int32(LAYERS)))
+
+    loop = next(i for i in xb.computation(xb.f32[4], xb.s32[2000])(program).instructions if i.opcode == "while")
+    assert parts_of(loop) is None

@@ -173,7 +173,7 @@ def _enqueue(op: str, group: Any, n: int, dtype: torch.dtype) -> Any:
 
 
 def stall() -> NoReturn:
-    """A loader or a computation that takes for ever."""
+    """A loader or a computation that takes forever."""
     time.sleep(1000)
     raise SystemExit(1)
 
