@@ -13,12 +13,12 @@ import numpy as np
 from attrs import define, evolve, field
 
 from shape_inference import Dims, Shape, TupleShape
+from xbuild.checking.dataflow.promises import share_equal_arguments
 from xbuild.core.attributes import Array
 from xbuild.core.callbacks import CALLBACKS
 from xbuild.core.graph import Instruction
 from xbuild.process.progress import during
 from xbuild.properties.placement import target_of
-from xbuild.properties.variances import share_equal_arguments
 
 from ..rules.limits import LimitReached, Limits, check_time, running
 from ..runtime.report import Stopped
@@ -402,8 +402,7 @@ class ProgramComparison:
         """The inputs, equal on the devices for which a program states that they are equal."""
         if any(isinstance(p.shape, TupleShape) for p in self.one.modules[0].entry.parameters):
             return rows
-        rows = share_equal_arguments(self.other.program, share_equal_arguments(self.one.program, rows))
-        return draws.with_promised_values(self.other.program, draws.with_promised_values(self.one.program, rows))
+        return share_equal_arguments(self.other.program, share_equal_arguments(self.one.program, rows))
 
     def _first_difference(self, left: Arrays, right: Arrays) -> tuple[int, int, Dims] | None:
         for number in range(len(right[0])):

@@ -19,11 +19,8 @@ from shape_inference import AnyShape, Shape, TokenShape, leaves, refuse
 from shape_inference.dims import limits
 from shape_inference.trees import map_leaves
 from shape_inference.types import primitive_type
-from xbuild.checking.dataflow.promises import read_promise
-from xbuild.checking.dataflow.replication import Agreement, ReplicationAnalysis, varies
-from xbuild.checking.model.program import grid_of
 from xbuild.core.attributes import Array
-from xbuild.core.graph import Instruction, Module, ModuleGroup
+from xbuild.core.graph import Instruction
 from xbuild.files.arrays import leaf_values
 
 from ..kernels.values import read
@@ -95,25 +92,6 @@ def shapes_of(instructions: Sequence[Instruction]) -> list[Shape]:
 def nest_arrays(arrays: Iterator[Any], shape: AnyShape) -> Any:
     """The value of a shape whose arrays are the next ones of an iterator."""
     return map_leaves(lambda leaf: None if isinstance(leaf, TokenShape) else next(arrays), shape)
-
-
-def with_promised_values(program: Module | ModuleGroup, rows: list[list[Any]]) -> list[list[Any]]:
-    """The arrays for the parameters of each device, equal on devices for which their shardings say that they are.
-
-    No parameter may be a tuple.
-    """
-    if not isinstance(program, Module):
-        return rows
-    rows, analysis = [[*row] for row in rows], None
-    for number, parameter in enumerate(program.entry.parameters):
-        if not parameter.annotations:
-            continue
-        analysis = analysis or ReplicationAnalysis(varies, tuple(range(len(rows))), *grid_of(program))
-        promise = read_promise(analysis, parameter)
-        first: dict[int, int] = {}
-        for device, label in enumerate(promise.labels if isinstance(promise, Agreement) else ()):
-            rows[device][number] = rows[first.setdefault(label, device)][number]
-    return rows
 
 
 def argument_arrays(parameters: Sequence[Instruction], given: Mapping[int, Any], *, exact: bool) -> dict[int, Array]:

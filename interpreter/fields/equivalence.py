@@ -29,7 +29,7 @@ from .rules.opaque import RowDims, is_opaque
 from .run import Subject
 from .unknowns import Constants, pair_unknowns, unpaired, with_parameters
 from .variants import with_smaller_extents
-from .verdict import Equivalence
+from .verdict import NAMES, Equivalence
 
 MOST_TRIPS = 10_000
 """The trips of a loop after which a run without limits stops: a loop may converge only in floats."""
@@ -49,6 +49,7 @@ def equivalent(
     reduce_extents: bool | None = None,
     seed: int = 0,
     limits: Limits | None = None,
+    names: tuple[str, str] | None = None,
 ) -> Equivalence:
     """Decide whether two programs compute the same function, up to rounding.
 
@@ -84,6 +85,8 @@ def equivalent(
     smaller extents, which the verdict lists. If `reduce_extents` is true, this applies to programs of any size; if it
     is false, to none.
 
+    The report calls the programs by `names`; without them, by the names of their modules if these differ.
+
     Both programs are evaluated on random inputs over two 31-bit prime fields at once, without rounding. Floats become
     residues; integers and pred values are unchanged. Functions such as exp become random functions of their operands,
     and maxima and sorts follow a fixed random order. The verdict is true if the programs are equal. docs/equivalence.md
@@ -105,11 +108,39 @@ def equivalent(
     Source: Schwartz, Fast probabilistic algorithms for verification of polynomial identities (1980); Zippel (1979).
     """
     one, other = _read_programs(one, other)
+    names = names or _names_of(one, other)
     if is_device_form_of(*(getattr(each, "module", each) for each in (one, other))):
-        one, other = other, one
+        one, other, names = other, one, names[::-1]
         constants = {name: pair for pair, name in (constants or {}).items()}
         values = {name: (own, layout) for own, (name, layout) in (values or {}).items()}
     one, other = _partition_parts(one, other)
+    found = _compare(
+        one, other, inputs, outputs, arguments or {}, domain or {}, values or {}, constants or {}, rowwise or {},
+        reduce_extents, seed, limits or Limits(trips=MOST_TRIPS),
+    )  # fmt: skip
+    return evolve(found, names=names)
+
+
+def _names_of(*programs: Any) -> tuple[str, str]:
+    one, other = (getattr(getattr(each, "module", each), "name", None) for each in programs)
+    return (one, other) if one and other and one != other else NAMES
+
+
+def _compare(
+    one: Any,
+    other: Any,
+    inputs: Layouts,
+    outputs: Layouts,
+    arguments: Mapping[int, Any],
+    domain: Mapping[int, Any],
+    values: Mapping[str, tuple[str, Any]],
+    constants: Constants,
+    rowwise: RowDims,
+    reduce_extents: bool | None,
+    seed: int,
+    limits: Limits,
+) -> Equivalence:
+    """The verdict on two programs in the order in which they are compared; the arguments are those of `equivalent`."""
     inputs = own_layouts(other, "in") if inputs is None else inputs
     outputs = own_layouts(other, "out") if outputs is None else outputs
     first = _first(_program_of(one), is_laid=inputs is not None or outputs is not None)
@@ -120,19 +151,19 @@ def equivalent(
     if inputs is None and outputs is None:
         inputs, outputs = layouts_in_text(first, second)
         first = _first(first.program, is_laid=True) if inputs is not None else first
-    unknowns = pair_unknowns(first.program, second.program, constants or {})
+    unknowns = pair_unknowns(first.program, second.program, constants)
     inputs = with_more(inputs, len(first.inputs(0)), [pair.layout for pair in unknowns])
-    first = Subject(with_parameters(first.program, [pair.one for pair in unknowns]), rowwise or {})
-    second = Subject(with_parameters(second.program, [pair.other for pair in unknowns]), rowwise or {})
+    first = Subject(with_parameters(first.program, [pair.one for pair in unknowns]), rowwise)
+    second = Subject(with_parameters(second.program, [pair.other for pair in unknowns]), rowwise)
     _check_rowwise(first, second)
     layouts = resolve_layouts(first, second, inputs, outputs)
-    domains = domains_of(first.modules[0].entry.parameters, domain or {})
+    domains = domains_of(first.modules[0].entry.parameters, domain)
     known = unpaired(first.program, second.program)
 
     def compared(one: Subject, other: Subject, laid: ResolvedLayouts, **given: Any) -> ProgramComparison:
         """The comparison of two programs with the parameters of the given ones."""
         return ProgramComparison(
-            one, other, laid, seed=seed, limits=limits or Limits(trips=MOST_TRIPS), domains=domains,
+            one, other, laid, seed=seed, limits=limits, domains=domains,
             unknowns=tuple(unknowns), unpaired=known, **given,
         )  # fmt: skip
 
@@ -148,19 +179,19 @@ def equivalent(
 
     reduction = None
     if reduce_extents is not False and not values and (reduce_extents or work(first) + work(second) > LARGE):
-        with suppress(DeadlineError), within(None if limits is None else limits.seconds):
-            reduction = reduced(first, second, layouts, arguments or ())
+        with suppress(DeadlineError), within(limits.seconds):
+            reduction = reduced(first, second, layouts, arguments)
     if reduction is not None:
         found = compared(
-            reduction.one, reduction.other, reduction.laid, arguments=arguments or {}, extents=reduction.texts
+            reduction.one, reduction.other, reduction.laid, arguments=arguments, extents=reduction.texts
         ).verdict()
         return reduction.given_verdict(found, (first, second))
     return compared(
         first,
         second,
         layouts,
-        arguments=arguments or {},
-        values=values or {},
+        arguments=arguments,
+        values=values,
         smaller=partial(at, with_smaller_extents),
         wider=partial(at, wider),
     ).verdict()

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from attrs import field, frozen
 
-from shape_inference import Dims
+from shape_inference import Dims, Shape
 from shape_inference.trees import flatten
 from xbuild.core.graph import Instruction, Module
 from xbuild.core.issues import Issue, related_places
@@ -30,6 +30,9 @@ from .rules.evaluation import is_float, touches_floats
 
 Kind: TypeAlias = Literal["equal", "different", "undecided"]
 
+
+NAMES = ("the first program", "the second program")
+"""What reports call two programs without names of their own."""
 
 # ----------------------------------------------------------------------------
 # Differences and counterexamples.
@@ -53,16 +56,20 @@ class ProgramDifference:
     other: Instruction | None = None
 
     def __str__(self) -> str:
+        return "\n  ".join(self.sentences())
+
+    def sentences(self, names: tuple[str, str] = NAMES) -> Iterator[str]:
+        """The sentences of a report; `names` are those of the two programs."""
         places = f"[{', '.join(map(str, self.element))}]"
         if self.output is None and self.value is not None and self.other is not None:
-            where = f"differs on device {self.device} at {places}"
-            return f"{_instruction_text(self.value)}\n  {where} from {_instruction_text(self.other)}"
-        lines = [f"output {self.output} differs on device {self.device} at {places}"]
+            yield _instruction_text(self.value)
+            yield f"differs on device {self.device} at {places} from {_instruction_text(self.other)}"
+            return
+        yield f"output {self.output} differs on device {self.device} at {places}"
         if self.value is not None:
-            lines.append(f"first value without a counterpart in the other program: {_instruction_text(self.value)}")
+            yield f"the first value of {names[0]} that {names[1]} lacks is {_instruction_text(self.value)}"
         if self.other is not None:
-            lines.append(f"the other program diverges at: {_instruction_text(self.other)}")
-        return "\n  ".join(lines)
+            yield f"{names[1]} diverges at {_instruction_text(self.other)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The facts as plain data."""
@@ -74,7 +81,9 @@ class ProgramDifference:
 
 
 MOST_SHOWN = 1000
-"""The numbers of an input that plain data and text show at most."""
+"""The numbers of an input that plain data show at most."""
+_MOST_IN_TEXT = 8
+"""The numbers of an array that a sentence shows at most."""
 
 
 @frozen(eq=False)
@@ -95,10 +104,14 @@ class Counterexample:
     right: Any
 
     def __str__(self) -> str:
+        return self.sentence()
+
+    def sentence(self, names: tuple[str, str] = NAMES) -> str:
+        """The sentence of a report; `names` are those of the two programs."""
         where = f"output {self.output} at [{', '.join(map(str, self.element))}]"
         where += f" of device {self.device}" if self.device or len(self.arguments) > 1 else ""
+        values = f"{where} is {self.left} in {names[0]} and {self.right} in {names[1]}"
         arguments = "; ".join(_arguments_text(row) for row in self.arguments[:1])
-        values = f"{where} is {self.left} in one program and {self.right} in the other"
         return f"{values}, for {self.kind} inputs such as {arguments}" if arguments else values
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,8 +133,11 @@ def _value_text(value: Any) -> str:
         return _arguments_text(value)
     if value is None:
         return "token"
-    with np.printoptions(threshold=8, edgeitems=2):
-        return " ".join(str(np.asarray(value)).split())
+    array = np.asarray(value)
+    if array.size <= _MOST_IN_TEXT:
+        return " ".join(str(array).split())
+    first = " ".join(str(number) for number in array.ravel()[: _MOST_IN_TEXT // 2])
+    return f"{Shape(array.dtype, array.shape)} {first} ..."
 
 
 def _count(value: Any) -> int:
@@ -168,7 +184,8 @@ class Equivalence(LineReport):
     programs, of arguments with a domain, or of kinds of inputs for which the results diverge. `undecided` lists the
     classes that were not decided, or the reason why the verdict is undecided. `difference` shows where the programs
     differ. `kinds` lists the kinds of inputs on which both programs were run in floating point. `example` is an input
-    on which the floating-point runs differ; if the programs are equal, it is a large or tiny input.
+    on which the floating-point runs differ; if the programs are equal, it is a large or tiny input. `names` is what the
+    report calls the two programs.
     """
 
     kind: Kind
@@ -182,6 +199,7 @@ class Equivalence(LineReport):
     kinds: tuple[str, ...] = ()
     example: Counterexample | None = None
     details: Mapping[str, tuple[str, ...]] = field(factory=dict)
+    names: tuple[str, str] = NAMES
 
     def __bool__(self) -> bool:
         """Whether the programs are equal."""
@@ -215,13 +233,13 @@ class Equivalence(LineReport):
 
     def _reasons(self) -> Iterator[str]:
         if self.difference is not None:
-            yield from str(self.difference).splitlines()
+            yield from self.difference.sentences(self.names)
         if self.kind == "equal":
             probability = f"a probability below 2^{self.log2_error:.0f} (degree {self.degree})"
             yield f"programs with different arithmetic agree like this with {probability}"
             yield self._runs_text()
         if self.example is not None:
-            yield str(self.example)
+            yield self.example.sentence(self.names)
 
     def _runs_text(self) -> str:
         kinds = ", ".join(self.kinds)

@@ -122,7 +122,8 @@ def prove(
     before, after = _programs(program, given, {**named, **(kwargs or {})})
     inputs = _layouts(in_specs, before, after, "in_specs", mesh)
     outputs = _layouts(out_specs, before, after, "out_specs", mesh)
-    return prove_pair(pair_of(before, after, inputs, outputs), domain=domain, seed=seed, limits=limits)
+    names = None if given and before is program else ("the lowered program", "the compiled program")
+    return prove_pair(pair_of(before, after, inputs, outputs), domain=domain, seed=seed, limits=limits, names=names)
 
 
 def prove_pair(pair: ProgramPair, **options: Any) -> Proof:

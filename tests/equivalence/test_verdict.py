@@ -293,7 +293,7 @@ def test_partitioned_programs_from_text_state_their_layouts(tmp_path: Any) -> No
     wrong.write_text(re.sub(r"all-reduce\((\S+)\),[^\n]*", r"copy(\1)", text))
     found = run(main, ["equivalent", str(whole), str(wrong)])
     assert (found.exit_code, found.stdout.partition(":")[0]) == (1, "different")
-    assert "the other program diverges at: copy %all-reduce" in found.stdout
+    assert f"{wrong} diverges at copy %all-reduce" in found.stdout.replace("\n    ", " ")
     assert run(main, ["equivalent", str(cut), str(wrong)]).exit_code == 1
     turned = run(main, ["equivalent", str(cut), str(whole)])
     assert (turned.exit_code, turned.stdout) == (0, run(main, ["equivalent", str(whole), str(cut)]).stdout)
@@ -327,7 +327,7 @@ def test_domains_of_the_command(tmp_path: Any) -> None:
         return CliRunner().invoke(main, ["equivalent", *paths, *words])
 
     assert run().exit_code == 1
-    assert "for " in run().stdout
+    assert "for ordinary inputs" in " ".join(run().stdout.split())
     for each in ("0=nonnegative", "0=1:2", "0=[0,5]"):
         found = run("--domain", each)
         assert found.exit_code == 0, found.output

@@ -13,11 +13,13 @@ from click.testing import CliRunner
 
 import xbuild as xb
 from interpreter import StrictFailure, execute
+from shape_inference.trees import flatten
 from tests.conformance.replication import failure
 from tests.conformance.replication import main as run_cases
-from xbuild.checking.dataflow.promises import tiles_of
+from xbuild.checking.dataflow.promises import share_equal_arguments, tiles_of
 from xbuild.checking.dataflow.replication import Partitions
 from xbuild.cli import main
+from xbuild.files.arrays import random_arguments
 from xbuild.sharding.hlo_text import Parsed, parsed
 
 TEXT = """HloModule p, replica_count=2, num_partitions=2
@@ -250,3 +252,35 @@ def test_a_sharding_promises_the_same_in_each_spelling(sharding: str, groups: An
       ROOT y = f32[2] add(x, x) }}"""
     module = xb.parse_hlo(text)
     assert xb.replication(module).groups(module.entry.root) == groups
+
+
+TUPLE = """HloModule m, num_partitions=4
+ENTRY e {
+  p = (f32[2], f32[2]) parameter(0), sharding={{replicated}, {devices=[2,2]<=[4] last_tile_dim_replicate}}
+  ROOT x = f32[2] get-tuple-element(p), index=0
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "tiles"),
+    [
+        (TEXT, [[0, 1, 2, 3], [0, 0, 0, 0], [0, 1, 2, 3]]),
+        (TUPLE, [[0, 0, 0, 0], [0, 0, 2, 2]]),
+        (TUPLE.replace("{{replicated}, ", "{{manual}, "), [[0, 1, 2, 3], [0, 0, 2, 2]]),
+    ],
+)
+def test_random_arguments_are_equal_where_annotations_promise_it(text: str, tiles: list[list[int]]) -> None:
+    module = xb.parse_hlo(text)
+    rows = share_equal_arguments(module, random_arguments(3, [[p.shape for p in module.entry.parameters]] * 4))
+    columns = [flatten(tuple(row)) for row in rows]
+    for leaf, tile in enumerate(tiles):
+        equal = [[np.array_equal(one[leaf], other[leaf]) for other in columns] for one in columns]
+        assert equal == [[one == other for other in tile] for one in tile]
+
+
+def test_a_run_with_random_arguments_keeps_the_promises_of_its_parameters(tmp_path: Path) -> None:
+    file = tmp_path / "m.hlo"
+    file.write_text(TUPLE)
+    result = CliRunner().invoke(main, ["run", str(file), "--random", "0", "--strict"])
+    assert (result.exit_code, len({line.partition("f32")[2] for line in result.stdout.splitlines()})) == (0, 1)

@@ -158,6 +158,7 @@ def equivalent(
             rowwise=rows,
             constants=constants,
             reduce_extents=_EXTENTS[extents],
+            names=(one, other),
         )
     if not say_result(one, {"other": other, **verdict.to_dict()}, verdict.issues):
         say_lines(verdict.lines(shows_all(), report_width(), MORE))

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
-from attrs import frozen
+from attrs import evolve, frozen
 
 import xbuild
 from shape_inference import XbuildError
@@ -154,7 +154,9 @@ def _prove(one: str, other: str | None, by: str | None, options: Any, layouts: A
     else:
         programs = target_files.load_with_compiled(one)
     before, after = programs
-    return xbuild.prove(before, after, **options, **layouts)
+    proof = xbuild.prove(before, after, **options, **layouts)
+    names = (one, other) if other is not None else ("the lowered program", "the compiled program")
+    return evolve(proof, verdict=evolve(proof.verdict, names=names))
 
 
 # ----------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from shape_inference import AnyShape, Shape, TupleShape
 from shape_inference.escaping import in_line
 
 from .. import running
+from ..checking.dataflow.promises import share_equal_arguments
 from ..core.graph import Module, ModuleGroup
 from ..core.issues import Issue
 from ..core.report_text import join_words
@@ -29,7 +30,6 @@ from ..files import arrays as npz
 from ..files.targets import file_of
 from ..properties.effects import is_debug_print
 from ..properties.sites import reached
-from ..properties.variances import share_equal_arguments
 from .formats import say_result
 from .group import RUN_SECONDS, Amount, entries, load, main, module_of, report_failures, require, stop, takes_target
 from .options import (

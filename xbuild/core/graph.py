@@ -112,6 +112,15 @@ class RecordedSource(Source):
 class TextSource(Source):
     """A line of the HLO text from which a computation was read; reports name it, but it is not printed as metadata."""
 
+    @classmethod
+    def of(cls, file: str, line: int, function: str) -> TextSource | None:
+        """The line, or None if the user does not have the text: JAX wrote it, and it is in no file."""
+        return None if file in UNWRITTEN else cls(file, line, function)
+
+
+UNWRITTEN = LOWERED, COMPILED = "<lowered by JAX>", "<compiled by JAX>"
+"""What stands for the file of a text that JAX wrote only in memory."""
+
 
 @frozen
 class MetadataSource(TextSource):

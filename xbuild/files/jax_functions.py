@@ -20,7 +20,7 @@ from attrs import evolve
 
 from shape_inference import Shape, TupleShape, XbuildError, leaves
 
-from ..core.graph import Module
+from ..core.graph import COMPILED, LOWERED, Module
 from ..properties.mesh import MESH, Mesh, mesh_of
 from ..sharding.hlo_text import hlo_text
 from ..sharding.sharding import Axis, shard_dims
@@ -104,7 +104,7 @@ def _global(function: Any, arguments: tuple[Any, ...], named: dict[str, Any], nu
 
 
 def _global_module(text: str, num_replicas: int = 1) -> Module:
-    module = parse_stablehlo(text, "<lowered by JAX>")
+    module = parse_stablehlo(text, LOWERED)
     return evolve(on_one_mesh(module), num_replicas=num_replicas, num_partitions=1)
 
 
@@ -286,7 +286,7 @@ def _meshes_in(jaxpr: Any) -> Iterator[Mesh]:
 
 def _module_of_compiled(compiled: Any) -> Module:
     """The compiled program, annotated with the shardings of arguments and results, which its text lacks."""
-    module = _read(compiled.as_text(), "<compiled by JAX>")
+    module = _read(compiled.as_text(), COMPILED)
     return _with_shardings_of(compiled, module) if module.num_partitions > 1 else module
 
 
@@ -404,7 +404,7 @@ def _uncached() -> Iterator[None]:
 # Reading the text
 
 
-def _read(text: str, file: str = "<lowered by JAX>") -> Module:
+def _read(text: str, file: str = LOWERED) -> Module:
     try:
         return parse_hlo(text, file, origins=True)
     except HloParseError as error:

@@ -12,8 +12,8 @@ from shape_inference import AnyShape, TupleShape, XbuildError, refuse
 from shape_inference.bounds import DEEPEST_TUPLE
 from shape_inference.escaping import in_line
 
-from ..core.graph import Instruction, Module, ModuleGroup
-from .mesh import Mesh, mesh_of
+from ..core.graph import Instruction
+from .mesh import Mesh
 
 Axes: TypeAlias = frozenset[str]
 NONE: Axes = frozenset()
@@ -202,39 +202,3 @@ def _nested_text(shape: AnyShape, given: Type, spell: Callable[[AnyShape], str])
         parts = zip(shape.elements, given, strict=True)
         return f"({', '.join(_nested_text(each, leaf, spell) for each, leaf in parts)})"
     return f"{spell(shape)}{in_line(given)}"
-
-
-# ----------------------------------------------------------------------------
-# Random arguments of a program on a mesh: devices that declare one value get one value
-
-
-def share_equal_arguments(program: Module | ModuleGroup, arguments: list[list[Any]]) -> list[list[Any]]:
-    """The arguments for each device, where those that are declared to be one value come from one device.
-
-    For a program without a mesh, or with one that does not fit, they are unchanged.
-    """
-    try:
-        mesh = mesh_of(program) if isinstance(program, Module) else None
-        if not isinstance(program, Module) or mesh is None or mesh.num_devices != len(arguments):
-            return arguments
-        types = [type_of(parameter) for parameter in program.entry.parameters]
-    except XbuildError:
-        return arguments
-    return [
-        [_value_on_device(mesh, device, each, [row[n] for row in arguments]) for n, each in enumerate(types)]
-        for device in range(len(arguments))
-    ]
-
-
-def _value_on_device(mesh: Mesh, device: int, given: Type, values: list[Any]) -> Any:
-    """The argument of a device, taken from the first device that holds the same value."""
-    if given is None:
-        return values[device]
-    if isinstance(values[device], tuple):
-        kinds = given if isinstance(given, tuple) else (given,) * len(values[device])
-        parts = zip(kinds, zip(*values, strict=True), strict=True)
-        return tuple([_value_on_device(mesh, device, kind, list(part)) for kind, part in parts])
-    assert isinstance(given, Variance)
-    differing = given.varying | given.unreduced
-    place = {axis: at if axis in differing else 0 for axis, at in mesh.coordinates(device).items()}
-    return values[mesh.device(**place)]

@@ -348,7 +348,7 @@ def take_known(body: Body, line: InstructionLine, known: KnownLine) -> bool:
             return False
         body.numbers.add(known.record.number)
     reader = body.reader
-    where = reader.origin(line.metadata) or TextSource(
+    where = reader.origin(line.metadata) or TextSource.of(
         reader.file or "<hlo>", reader.line(line.match.start()), body.name
     )
     instruction = Instruction(
@@ -403,7 +403,7 @@ class Body:
         self.is_poisoned = False
         self.reading: str | None = None
         self.numbers: set[int] = set()
-        self.where = TextSource("", 0, name)
+        self.where: TextSource | None = TextSource("", 0, name)
         self.known: KnownLine | None = None
         self.has_control_dependencies = False
         self.bits: set[str] = set()  # values of random bits whose written type differs from the inferred one
@@ -447,7 +447,7 @@ class Body:
 
     def _read_in_full(self, place: int) -> None:
         reader = self.reader
-        self.where = TextSource(reader.file or "<hlo>", reader.line(place), self.name)
+        self.where = TextSource.of(reader.file or "<hlo>", reader.line(place), self.name)
         is_root = reader.take_word("ROOT")
         place = reader.skip()
         name = self._read_name()

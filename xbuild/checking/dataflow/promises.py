@@ -15,23 +15,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shape_inference import AnyShape, TupleShape, XbuildError
 from shape_inference.trees import flatten, unflatten
 
-from ...core.graph import Instruction
+from ...core.graph import Instruction, Module, ModuleGroup
 from ...properties.mesh import Mesh, mesh_of
 from ...properties.sites import Site
 from ...properties.trip_counts import noted_trips
 from ...properties.variances import Type, Variance, declared, read_type, type_of
 from ..model.describe import finding
-from ..model.program import DeviceClass, Extent, GridProgram
+from ..model.program import DeviceClass, Extent, GridProgram, grid_of
 from ..model.verdict import Finding
 from .analysis import Reading
-from .replication import Agreement, Labels, Recording, ReplicationAnalysis, make_recording, record_labels
+from .replication import Agreement, Labels, Recording, ReplicationAnalysis, make_recording, record_labels, varies
 
 if TYPE_CHECKING:
     from ...sharding.hlo_text import Stated
@@ -67,6 +67,43 @@ def read_promise(analysis: ReplicationAnalysis, instruction: Instruction, mesh: 
         for n in range(count)
     ]
     return unflatten(instruction.shape, map(Agreement, labels))
+
+
+def share_equal_arguments(program: Module | ModuleGroup, arguments: list[list[Any]]) -> list[list[Any]]:
+    """The arguments of each device, where devices that are promised one value get that of the first of them.
+
+    Only a single module makes promises. A mesh of another number of devices, or one that cannot be read, makes none.
+    """
+    if not isinstance(program, Module) or len(arguments) != program.num_devices:
+        return arguments
+    try:
+        mesh = mesh_of(program)
+    except XbuildError:
+        mesh = None
+    if mesh is not None and mesh.num_devices != len(arguments):
+        mesh = None
+    rows = [[*row] for row in arguments]
+    analysis: ReplicationAnalysis | None = None
+    for number, parameter in enumerate(program.entry.parameters):
+        if not parameter.annotations:
+            continue
+        analysis = analysis or ReplicationAnalysis(varies, tuple(range(len(rows))), *grid_of(program))
+        promise = read_promise(analysis, parameter, mesh)
+        if promise is not None:
+            for row, shared in zip(rows, _share_leaves(promise, [row[number] for row in arguments]), strict=True):
+                row[number] = shared
+    return rows
+
+
+def _share_leaves(promise: Reading, values: Sequence[Any]) -> Iterator[Any]:
+    """The value of each device, where each leaf is that of the first device with the same label."""
+    columns = [flatten(value) for value in values]
+    for n, agreement in enumerate(flatten(promise)):
+        first: dict[int, Any] = {}
+        for label, column in zip(agreement.labels, columns, strict=True):
+            column[n] = first.setdefault(label, column[n])
+    for value, column in zip(values, columns, strict=True):
+        yield unflatten(value, column)
 
 
 def has_nesting_of(stated: Type, shape: AnyShape) -> bool:

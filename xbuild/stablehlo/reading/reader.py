@@ -213,7 +213,7 @@ class StablehloReader:
         self.computation_names = ScopeNames()
         self.faults, self.count, self.is_terse = list[Fault](), 0, False
         self._ends: list[int] | None = None
-        self._origins: dict[int, tuple[Source, Mapping[str, Any]]] = {}
+        self._origins: dict[int, tuple[Source | None, Mapping[str, Any]]] = {}
 
     def module(self, entry: str | None = None) -> Module:
         """Read the module with this entry function: by default `main`, else the first public function."""
@@ -363,22 +363,22 @@ class StablehloReader:
         """The shape of the region argument that receives the operand of this number."""
         return self.shape(argument.type, reading.operation)
 
-    def origin(self, operation: ParsedOperation, scope: Scope) -> tuple[Source, Mapping[str, Any]]:
+    def origin(self, operation: ParsedOperation, scope: Scope) -> tuple[Source | None, Mapping[str, Any]]:
         """The source of an operation, and its metadata."""
         return self.place_of(operation.location, operation.place, scope)
 
-    def place_of(self, location: Location, place: int, scope: Scope) -> tuple[Source, Mapping[str, Any]]:
+    def place_of(self, location: Location, place: int, scope: Scope) -> tuple[Source | None, Mapping[str, Any]]:
         if location is UNKNOWN:
-            return TextSource(self.file or "<mlir>", self.line(place), scope.function), NOTHING
+            return TextSource.of(self.file or "<mlir>", self.line(place), scope.function), NOTHING
         found = self._origins.get(id(location))
         if found is None:
             found = self._origins[id(location)] = self._origin(location, place, scope)
         return found
 
-    def _origin(self, location: Location, place: int, scope: Scope) -> tuple[Source, Mapping[str, Any]]:
+    def _origin(self, location: Location, place: int, scope: Scope) -> tuple[Source | None, Mapping[str, Any]]:
         metadata: dict[str, Any] = {"op_name": location.name} if location.name else {}
         if not location.file:
-            source = TextSource(self.file or "<mlir>", self.line(place), scope.function)
+            source = TextSource.of(self.file or "<mlir>", self.line(place), scope.function)
             return source, {"metadata": metadata} if metadata else NOTHING
         metadata |= {"source_file": location.file, "source_line": location.line}
         function = location.function or location.name or scope.function

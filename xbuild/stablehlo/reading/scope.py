@@ -320,7 +320,7 @@ class Scope:
         arguments: tuple[Any, ...],
         attributes: dict[str, Any],
         name: str,
-        where: Source,
+        where: Source | None,
         notes: Mapping[str, Any],
         operation: ParsedOperation,
     ) -> Instruction:
