@@ -11,7 +11,7 @@ from xbuild.learning import Puzzle
 
 
 def spec(x):
-    return np.cumsum(x)
+    return np.cumsum(x, dtype=x.dtype)
 
 
 puzzle = Puzzle(

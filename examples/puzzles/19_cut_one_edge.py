@@ -38,9 +38,8 @@ def device(number, cut):
     return xb.Module(f"device_{number}", builder.build(total))
 
 
-def program(solution):
-    edge = solution()
-    if not isinstance(edge, tuple | list) or len(edge) != 3:
+def program(edge):
+    if not isinstance(edge, list) or len(edge) != 3:
         raise Unsolved(f"{edge!r} is not an edge: return (device, earlier, later), with two neighbours of its chain")
     at, earlier, later = edge
     if at not in [*CHAINS]:

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 from rich.console import Console
 
-from xbuild.learning import progress, shelf
+from xbuild.learning import about_xbuild, ask, progress, shelf
 from xbuild.learning.answers import answer_text
-from xbuild.learning.cells import notebook
+from xbuild.learning.cells import cells_of, notebook
 from xbuild.learning.lesson import Question, question_text
-from xbuild.learning.page import markdown_html
+from xbuild.learning.page import inline_html, markdown_html
 from xbuild.learning.terminal import teach
 from xbuild.stepping.console import TextConsole
 
@@ -60,13 +61,46 @@ def test_form(number: int, questions: Any) -> None:
     assert all(each.is_open for each in questions(number))
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-def test_no_product_looks_like_emphasis(number: int, questions: Any) -> None:
+TEXTS = {
+    path.stem: [cell.text for cell in cells_of(path.read_text()) if cell.kind != "code"]
+    for folder in ("lessons", "puzzles", "lecture")
+    for path in sorted((ROOT / "examples" / folder).glob("*.py"))
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_product_looks_like_emphasis(name: str) -> None:
     """In Markdown, the asterisks of `1*2 + 3*4` print what is between them in italics, in a page and in a terminal."""
-    texts = [cell.text for cell in LESSONS[number].cells if cell.kind != "code"]
-    for text in [*texts, *(each.words for each in questions(number))]:
+    for text in TEXTS[name]:
         assert not re.search(r"[\w)\]]\*[\w(\[]", re.sub(r"`[^`]+`", "", text)), text
-        assert not re.search(r"<i>[^<]*[=+][^<]*</i>", markdown_html(text)), text
+        assert emphasized(MarkdownIt().render(text), "em") == emphasized(markdown_html(text), "i")
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_no_product_in_a_question_looks_like_emphasis(number: int, questions: Any) -> None:
+    for each in questions(number):
+        assert emphasized(inline_html(each.words), "i") == []
+
+
+def emphasized(html: str, tag: str) -> list[str]:
+    """The parts of a page in italics, each a word or two of prose."""
+    found = [" ".join(each.split()) for each in re.findall(rf"<{tag}>([^<]*)</{tag}>", html)]
+    assert all(re.fullmatch(r"[A-Za-z ]+", each) for each in found), found
+    return found
+
+
+def test_a_question_is_printed_before_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where computing the answer prints the answer, as an error message does."""
+
+    def refused() -> str:
+        print("the message")
+        return "no"
+
+    for guess in (..., "no", "yes"):
+        ask("Is it accepted?", guess, refused, choices=["yes", "no"], claim=about_xbuild("The message says so"))
+        printed = capsys.readouterr().out
+        assert printed.startswith("Is it accepted?\n  a) yes\n  b) no\n")
+        assert ("the message" in printed) == (guess is not ...)
 
 
 @pytest.mark.parametrize("number", NUMBERS)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import xbuild as xb
+from tests.learning.wrong_solutions import TYPE, WRONG
 from xbuild.learning import Puzzle, shelf
 from xbuild.learning.puzzle import judgement_text
 
@@ -73,6 +74,59 @@ def test_wrong_values_are_refused_by_the_spec(number: int) -> None:
     found = free.judge(lambda *values: other(solution(number)(*values)))
     assert "  yours  " in found.fault
     assert "  spec   " in found.fault
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_solutions_that_learners_get_wrong_are_refused(number: int) -> None:
+    puzzle = stated(number)
+    assert len(WRONG[number]) >= 5
+    for place, (attempt, words) in enumerate(WRONG[number]):
+        found = puzzle.judge(attempt)
+        assert found.fault, place
+        assert words in found.fault, place
+        assert (TYPE in found.fault) == (words == TYPE), place
+
+
+@pytest.mark.parametrize("number", [n for n in NUMBERS if n < 19])
+def test_a_result_of_another_type_is_refused(number: int) -> None:
+    """The right numbers as pred, f32 or bf16, as one element of a tuple, or with one more dimension."""
+    puzzle = stated(number)
+    free = Puzzle(spec=puzzle.spec, shapes=puzzle.shapes, devices=puzzle.devices, draw=puzzle.draw)
+    kind = xb.f32 if puzzle.shapes[0].dtype is xb.s32 else xb.s32
+    for change in (
+        lambda y: xb.convert(y, xb.pred), lambda y: xb.convert(y, kind), lambda y: xb.convert(y, xb.bf16),
+        lambda y: xb.tuple_([y]), lambda y: xb.reshape(y, [1, *y.shape.dims]),
+    ):  # fmt: skip
+        found = free.judge(lambda *values, change=change: change(solution(number)(*values)))
+        assert "wrong shape or type" in found.fault
+
+
+def test_a_wrong_shape_is_reported_as_two_shapes() -> None:
+    puzzle = Puzzle(spec=lambda x: x.reshape(8, 30), shapes=[xb.f32[240]])
+    assert puzzle.judge(lambda x: xb.reshape(x, [30, 8])).fault == (
+        "the result has the wrong shape or type:\n  yours  f32[30,8]\n  spec   f32[8,30]"
+    )
+    found = puzzle.judge(lambda x: xb.reshape(x + 1.0, [8, 30]))
+    assert "240 of 240 numbers are wrong; the first is element [0, 0]:" in found.fault
+    assert len(found.fault) < 120
+
+
+def test_a_text_for_other_devices_or_arguments_is_refused() -> None:
+    puzzle = Puzzle(spec=lambda xs: [sum(xs) for _ in xs], shapes=[xb.s32[2]], devices=2)
+    text = puzzle.task.write(xb.cross_replica_sum)
+    assert puzzle.judge_text(text).is_solved
+    assert "runs on 4 replicas and 1 partitions; expected 2 and 1" in puzzle.judge_text(
+        text.replace("replica_count=2", "replica_count=4")
+    ).fault  # fmt: skip
+    assert "takes f32[2]; expected s32[2]" in puzzle.judge_text(text.replace("s32", "f32")).fault
+    assert "syntax" in puzzle.judge_text("no program").fault
+
+
+def test_a_report_about_a_text_names_the_lines_of_the_learner() -> None:
+    puzzle = stated(18)
+    text = puzzle.task.write(WRONG[18][0][0])
+    assert "wrong_solutions.py:" in puzzle.judge_text(text).fault
+    assert "<hlo>:" not in puzzle.judge_text(text).fault
 
 
 OTHER_WRONG = [

@@ -187,7 +187,8 @@ class PrintSession:
 
     def ask(self, question: Question) -> None:
         self._waits = question.is_open
-        print(question_text(question))
+        print(*[question.words, *lettered_choices(question)], sep="\n")  # before the program runs, which may print
+        print(grade_text(question))
 
     def show(self, thing: Any) -> None:
         """Show a thing, unless the question before it has no guess yet."""
@@ -267,13 +268,17 @@ def _answer(truth: Any, inputs: tuple[Any, ...]) -> Any:
 
 
 def question_text(question: Question) -> str:
-    """The question with the grade of its guess, or with instructions for answering an open question."""
-    lines = [question.words, *lettered_choices(question)]
+    """The question, its choices and its grade."""
+    return "\n".join([question.words, *lettered_choices(question), grade_text(question)])
+
+
+def grade_text(question: Question) -> str:
+    """The grade of a question's guess, or instructions for answering an open question."""
     if question.is_open:
-        return "\n".join([*lines, "  not answered yet: replace the three dots with your answer, and run this again"])
+        return "  not answered yet: replace the three dots with your answer, and run this again"
     right = question.accepts(question.guess)
     why = "" if right else question.mismatch(question.guess)
-    lines.append(f"  yours  {answer_text(question.guess)}   {'right' if right else 'wrong'}{why and f': {why}'}")
+    lines = [f"  yours  {answer_text(question.guess)}   {'right' if right else 'wrong'}{why and f': {why}'}"]
     if not right:
         lines.append(f"  the answer  {answer_text(question.truth)}")
     return "\n".join([*lines, f"  {question.claim}"])

@@ -9,21 +9,26 @@ Sections:
 from __future__ import annotations
 
 import functools
+import json
+import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from shape_inference import Shape, XbuildError
+from shape_inference.notation import parse_shape
+from shape_inference.types import array_shape, primitive_type
 
 from .. import running
 from ..checking import check
 from ..core.graph import Computation, Module, ModuleGroup
 from ..core.regions import computation
 from ..costs import cost
+from ..text.reader import parse_hlo
 from .answers import answer_text
 
 # ----------------------------------------------------------------------------
@@ -59,15 +64,67 @@ class PuzzleJudgement:
         return not self.fault
 
 
+@frozen
+class PuzzleTask:
+    """What a process needs to write down a solution: the shapes of the arguments and the number of devices.
+
+    If a solution is not a function of values, `calls` are the arguments with which it is called.
+    """
+
+    shapes: Sequence[Shape]
+    devices: int
+    calls: Sequence[Sequence[Any]] | None = None
+
+    def build(self, solution: Any) -> Any:
+        """The module of a solution, or its answers; raises Unsolved if the learner's code raises its own exception."""
+        try:
+            filled_in = _refuse_placeholder(solution)
+            if self.calls is None:
+                return Module("solution", computation(*self.shapes)(filled_in), num_replicas=self.devices)
+            return [json.loads(json.dumps(filled_in(*arguments))) for arguments in self.calls]
+        except (Unsolved, XbuildError):
+            raise
+        except Exception as error:
+            raise Unsolved(error_text(error)) from None
+
+    def write(self, solution: Any) -> str:
+        """The text of a solution: HLO text with the learner's lines, or its answers as JSON."""
+        built = self.build(solution)
+        return built.to_hlo(metadata=True) if isinstance(built, Module) else json.dumps(built)
+
+    def read(self, text: str) -> Any:
+        """The module or the answers in a text; raises XbuildError or Unsolved if there are none."""
+        if self.calls is None:
+            return parse_hlo(text)
+        try:
+            answers = json.loads(text)
+        except (ValueError, RecursionError):
+            raise Unsolved("the answers are not JSON") from None
+        if not isinstance(answers, list) or len(answers) != len(self.calls):
+            raise Unsolved(f"expected a list of {len(self.calls)} answers")
+        return answers
+
+    def to_dict(self) -> dict[str, Any]:
+        """The task as data that `from_dict` reads."""
+        return {"shapes": [str(shape) for shape in self.shapes], "devices": self.devices, "calls": self.calls}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> PuzzleTask:
+        shapes = [shape for text in data["shapes"] if isinstance(shape := parse_shape(text), Shape)]
+        return cls(shapes, data["devices"], data["calls"])
+
+
 @frozen(kw_only=True, eq=False)
 class Puzzle:
     """A function to build from a few ops, its meaning in NumPy, and the best known score.
 
     `spec` takes the arguments and returns the result. With several devices, it takes a list with the one argument of
-    each device and returns a list of results. `allowed` names the ops that a solution may use besides FREE; if it is
-    empty, all ops are allowed. `limits` are maxima of the score. `program` builds a program from a solution that is not
-    a function of values. `draw` draws arguments; the default draws small integers. With `any_order`, each reduce of the
-    solution must return the same result in every order.
+    each device and returns a list of results. The types and shapes of its results are those that a solution must have.
+    `allowed` names the ops that a solution may use besides FREE; if it is empty, all ops are allowed. `limits` are
+    maxima of the score. `program` builds a program from a solution that is not a function of values: the solution is
+    called with each of `calls`, and `program` takes its answers, which are text, numbers and lists. `draw` draws
+    arguments; the default draws small integers. With `any_order`, each reduce of the solution must return the same
+    result in every order.
     """
 
     spec: Callable[..., Any]
@@ -76,20 +133,33 @@ class Puzzle:
     devices: int = 1
     best: Mapping[str, int] = field(factory=dict)
     limits: Mapping[str, int] = field(factory=dict)
-    program: Callable[[Any], Program] | None = None
+    program: Callable[..., Program] | None = None
+    calls: Sequence[Sequence[Any]] = ((),)
     draw: Callable[[np.random.Generator], Rows] | None = None
     any_order: bool = False
 
-    def build(self, solution: Any) -> Program:
-        """The program of a solution."""
-        if self.program is not None:
-            return self.program(solution)
-        return Module("solution", computation(*self.shapes)(solution), num_replicas=self.devices)
+    @property
+    def task(self) -> PuzzleTask:
+        """What a process needs to write down a solution of this puzzle."""
+        return PuzzleTask(self.shapes, self.devices, None if self.program is None else self.calls)
 
     def judge(self, solution: Any) -> PuzzleJudgement:
-        """Build the program of a solution, test it against the spec on many inputs, and count its cost."""
+        """Build the program of a solution in this process, and grade it.
+
+        The solution can change what grades it: `judge_text` grades a solution that ran in a process of its own.
+        """
+        return self._judge(lambda: self._program_of(self.task.build(solution)))
+
+    def judge_text(self, text: str) -> PuzzleJudgement:
+        """Grade the text that `PuzzleTask.write` has written for a solution; the text is untrusted."""
+        found = self._judge(lambda: self._program_of(self.task.read(text)))
+        return evolve(found, fault=_with_source_lines(found.fault, text))
+
+    def _judge(self, build: Callable[[], Program]) -> PuzzleJudgement:
+        """Test a program against the spec on many inputs, and count its cost."""
         try:
-            program = self._build(solution)
+            program = build()
+            self._check_interface(program)
             self._check_ops(program)
             self._test(program)
             return PuzzleJudgement(score=self._check_limits(score_of(program)))
@@ -98,14 +168,30 @@ class Puzzle:
                 fault.raise_interrupt()
             return PuzzleJudgement(str(fault))
 
-    def _build(self, solution: Any) -> Program:
-        """The program of a solution; raises Unsolved if the learner's code raises an exception of its own."""
+    def _program_of(self, built: Any) -> Program:
+        """The program of a built solution: the module itself, or what `program` makes of the answers."""
+        if self.program is None:
+            assert isinstance(built, Module)
+            return built
         try:
-            return self.build(_refuse_placeholder(solution))
+            return self.program(*built)
         except (Unsolved, XbuildError):
             raise
         except Exception as error:
-            raise Unsolved(error_text(error)) from None
+            raise Unsolved(f"the answer does not have the expected form: {error_text(error)}") from None
+
+    def _check_interface(self, program: Program) -> None:
+        """Raise Unsolved unless the program runs on the puzzle's devices and takes the puzzle's arguments."""
+        if isinstance(program, ModuleGroup):
+            return
+        if (program.num_replicas, program.num_partitions) != (self.devices, 1):
+            raise Unsolved(
+                f"the program runs on {program.num_replicas} replicas and {program.num_partitions} partitions; "
+                f"expected {self.devices} and 1"
+            )
+        given = [str(parameter.shape) for parameter in program.entry.parameters]
+        if given != (expected := [str(shape) for shape in self.shapes]):
+            raise Unsolved(f"the program takes {_listed(given)}; expected {_listed(expected)}")
 
     def _check_ops(self, program: Program) -> None:
         used = {instruction.opcode for instruction in _instructions(program)}
@@ -118,13 +204,13 @@ class Puzzle:
         if verdict.kind != "ok":
             raise Unsolved(str(verdict))
         generator = np.random.default_rng(0)
+        is_alone = self.devices == 1 and self.program is None
         for _ in range(TRIALS):
             rows = self._draw_arguments(program, generator)
             results = running.execute(program, rows)
-            if self.devices == 1 and self.program is None:
-                _check_result(rows, results[0], self.spec(*rows[0]))
-            else:
-                _check_result(rows, results, self.spec([row[0] for row in rows]))
+            expected = [self.spec(*rows[0])] if is_alone else self.spec([row[0] for row in rows])
+            _check_types(results, expected)
+            _check_values(rows, results, expected)
         if self.any_order and (fault := order_dependence(_instructions(program))):
             raise Unsolved(fault)
 
@@ -203,17 +289,79 @@ def _draw_integers(shape: Shape, generator: np.random.Generator) -> Any:
     return generator.integers(-8, 9, shape.dims).astype(shape.dtype.dtype)
 
 
-def _check_result(rows: Rows, result: Any, expected: Any) -> None:
-    if not _are_same_results(result, expected):
-        inputs = ", ".join(answer_text(argument) for argument in (rows[0] if len(rows) == 1 else rows))
-        raise Unsolved(f"for {inputs}:\n  yours  {answer_text(result)}\n  spec   {answer_text(expected)}")
+_MOST_NUMBERS = 60
+"""The most numbers that a message about a wrong result lists."""
 
 
-def _are_same_results(result: Any, expected: Any) -> bool:
-    if isinstance(expected, list | tuple) and isinstance(result, list | tuple):
-        return len(result) == len(expected) and all(map(_are_same_results, result, expected))
-    one, other = np.asarray(result), np.asarray(expected)
-    return one.shape == other.shape and bool(np.array_equal(one, other.astype(one.dtype), equal_nan=True))
+def _check_types(results: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Raise Unsolved unless the results have the number, structure, types and shapes of the expected ones."""
+    if len(results) != len(expected):
+        raise Unsolved(f"the program returns results on {len(results)} devices; expected {len(expected)}")
+    for device, (one, other) in enumerate(zip(results, expected, strict=True)):
+        yours, spec = _type_text(one), _type_text(other)
+        if yours != spec:
+            where = f" on device {device}" if len(results) > 1 else ""
+            raise Unsolved(f"the result{where} has the wrong shape or type:\n  yours  {yours}\n  spec   {spec}")
+
+
+def _type_text(value: Any) -> str:
+    """The type of a result: s32[3,4], or the types of a tuple's elements in parentheses."""
+    if isinstance(value, tuple | list):
+        return f"({', '.join(map(_type_text, value))})"
+    array = np.asarray(value)
+    return str(array_shape(primitive_type(array.dtype), array.shape))
+
+
+def _check_values(rows: Rows, results: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Raise Unsolved with an example if results differ: all numbers of a small example, else the first that differs."""
+    ours, theirs = _leaves(results), _leaves(expected)
+    if all(np.array_equal(one, other, equal_nan=True) for one, other in zip(ours, theirs, strict=True)):
+        return
+    if sum(np.size(leaf) for leaf in [*_leaves(rows), *theirs]) > _MOST_NUMBERS:
+        raise Unsolved(_first_difference(ours, theirs))
+    inputs = ", ".join(answer_text(argument) for argument in (rows[0] if len(rows) == 1 else rows))
+    yours, spec = (results[0], expected[0]) if len(rows) == 1 else (results, expected)
+    raise Unsolved(f"for {inputs}:\n  yours  {answer_text(yours)}\n  spec   {answer_text(spec)}")
+
+
+def _leaves(value: Any) -> list[Any]:
+    """The arrays of nested lists and tuples, in order."""
+    if isinstance(value, tuple | list):
+        return [leaf for part in value for leaf in _leaves(part)]
+    return [np.asarray(value)]
+
+
+def _first_difference(ours: list[Any], theirs: list[Any]) -> str:
+    """A sentence about the first element that differs, and how many do."""
+    pairs = [*zip(ours, theirs, strict=True)]
+    wrong = [one.astype(np.float64) != other.astype(np.float64) for one, other in pairs]
+    number = next(n for n, each in enumerate(wrong) if each.any())
+    place = tuple(map(int, np.argwhere(wrong[number])[0]))
+    index = f"element [{', '.join(map(str, place))}]" if place else "the number"
+    where = f"{index} of result {number}" if len(pairs) > 1 else index
+    yours, spec = (answer_text(each[number][place]) for each in (ours, theirs))
+    count, total = sum(map(np.count_nonzero, wrong)), sum(map(np.size, theirs))
+    return f"{count} of {total} numbers are wrong; the first is {where}:\n  yours  {yours}\n  spec   {spec}"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return ", ".join(texts) or "no arguments"
+
+
+_LINE = re.compile(r"<hlo>:(\d+)")
+_SOURCE = re.compile(r'source_file="([^"]*)" source_line=(\d+)')
+
+
+def _with_source_lines(fault: str, text: str) -> str:
+    """A fault with the learner's lines in place of the lines of the HLO text, where the text names them."""
+    lines = text.splitlines()
+
+    def source(match: re.Match[str]) -> str:
+        number = int(match[1])
+        found = _SOURCE.search(lines[number - 1]) if 0 < number <= len(lines) else None
+        return f"{found[1]}:{found[2]}" if found else match[0]
+
+    return _LINE.sub(source, fault)
 
 
 # ----------------------------------------------------------------------------
