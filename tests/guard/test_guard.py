@@ -98,6 +98,21 @@ def test_a_program_that_hangs_on_some_data_runs_below_its_report(
     assert [row["may_hang"] for row in rows] == [True, False]
 
 
+def test_the_mode_strict_stops_what_hangs_on_some_data(capsys: pytest.CaptureFixture[str]) -> None:
+    with guard.active("strict"):
+        guard.see("jit_callback", CALLBACK, DEVICES)
+        with pytest.raises(guard.ProgramRefused) as raised:
+            guard.see("jit_clip", MAY_HANG, DEVICES)
+        with pytest.raises(guard.ProgramRefused):
+            guard.see("jit_stuck", STUCK, DEVICES)
+    assert raised.value.code == 1
+    said = capsys.readouterr().err
+    assert said.startswith("xbuild guard: jit_clip may hang: the data decide; it was stopped before it ran\ndepends: ")
+    with guard.active("stop"):
+        guard.see("jit_other", MAY_HANG, DEVICES)
+    assert "it runs; the mode strict stops such programs" in capsys.readouterr().err
+
+
 def test_a_report_has_a_page_the_texts_and_the_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):  # the second replaces what the first wrote
         with guard.active("report", tmp_path / "out"):
@@ -284,7 +299,10 @@ def test_guards_nest(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "place", "message"),
-    [("halt", None, "expected one of stop, warn, report"), ("warn", "out", "only mode 'report' writes a folder")],
+    [
+        ("halt", None, "expected one of stop, strict, warn, report"),
+        ("warn", "out", "only mode 'report' writes a folder"),
+    ],
 )
 def test_bad_arguments_are_refused(mode: str, place: str | None, message: str) -> None:
     with pytest.raises(ValueError, match=message):

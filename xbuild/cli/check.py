@@ -69,7 +69,11 @@ from .viz import format_of, takes_theme, write, write_folder
     help="Set the seed of the random arguments (requires --page).  [default: 0]",
 )
 @takes_theme
-@click.option("--strict", is_flag=True, help='Also exit with status 1 for the verdict "depends".')
+@click.option(
+    "--strict",
+    is_flag=True,
+    help='Also exit with status 1 for the verdict "depends", and for modules that only some processes compiled.',
+)
 @takes_all
 def check(
     target: tuple[str, ...],

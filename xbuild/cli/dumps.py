@@ -123,7 +123,7 @@ def check_dumps(folders: Sequence[str], send_buffers: float, strict: bool, all_s
                 _say_line(label_of(module, each, all_stages).ljust(width), result)
     codes = [_code(each, strict) for each in checked]
     _say_notices(checked)
-    code, compared, issues = (0, None, ()) if all_stages else _compare_processes(checked)
+    code, compared, issues = (0, None, ()) if all_stages else _compare_processes(checked, strict)
     return DumpsChecked(max([*codes, code]), tuple(checked), compared, tuple(issues))
 
 
@@ -208,7 +208,7 @@ def _say_notices(checked: Sequence[CheckedText]) -> None:
 
 
 def _compare_processes(
-    checked: Sequence[CheckedText],
+    checked: Sequence[CheckedText], strict: bool
 ) -> tuple[int, ProcessComparison | None, Sequence[tuple[str, Issue]]]:
     """Say whether the processes of a job compiled the same programs; returns the exit code, and issues with targets."""
     programs = _programs_by_process(checked)
@@ -224,10 +224,11 @@ def _compare_processes(
         lacking = [process for process in processes if process not in by_process]
         if lacking and devices > 1:
             sentences.append(
-                f"{name} is not in the dump of {_processes(lacking)}; if it runs on devices of all processes, "
-                f"{_processes(sorted(by_process))} would hang there"
+                f"only {_processes(sorted(by_process))} compiled {name}: if it spans devices of "
+                f"{_processes(lacking)}, it waits for them forever"
             )
             issues.append((min(by_process.items())[1].target, Issue("mismatch", "warning", sentences[-1])))
+            code = REFUSED if strict else code
         elif lacking:
             apart[_processes(sorted(by_process))] += 1
         if lacking or len(modules) < len(processes):

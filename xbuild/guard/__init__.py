@@ -6,13 +6,14 @@ in the environment. In Python, call `xb.guard.install()`, or guard a block with 
 The mode determines what happens to a refused program:
 
 - `stop` prints the report and raises ProgramRefused, which ends the script with status 1.
+- `strict` does the same, and also stops programs that hang only on some data.
 - `warn` prints the report and lets the program run.
 - `report` does the same as `warn`. It also writes a folder with a page about all programs, the program texts, and
   index.json; it does so before a refused program runs, since that program may never end, and again when the guard ends.
 
 A program is refused only if its verdict is `error` or `deadlock`. A program that hangs only on some data (`depends`)
-runs, and the guard prints the report with the condition. The guard fails open: if it cannot read or check a program, or
-would need more than ten seconds, it reports this once and lets the program run.
+runs, except in mode `strict`, and the guard prints the report with the condition. The guard fails open: if it cannot
+read or check a program, or would need more than ten seconds, it reports this once and lets the program run.
 
 Read the files in this order: this file (the interface), `programs.py` (what a guard does with a program),
 `compilation.py` (how it sees what JAX compiles), `processes.py` (whether all processes of a job compiled the same
@@ -53,10 +54,10 @@ _current: Guard | None = None
 def install(mode: str = "stop", folder: str | os.PathLike[str] | None = None) -> Guard:
     """Guard this process from now on: each program that JAX compiles is checked before it runs.
 
-    `mode` is "stop", "warn" or "report"; `folder` is where "report" writes (default `xbuild_guard`). This function does
-    not import JAX. If JAX is not imported yet, the guard starts when JAX is imported. A new guard replaces one that is
-    already installed. The `programs` of the result are the programs that JAX has compiled since the call. Raises
-    ValueError if the mode is unknown, or if `folder` is given for a mode that writes no folder.
+    `mode` is "stop", "strict", "warn" or "report"; `folder` is where "report" writes (default `xbuild_guard`). This
+    function does not import JAX. If JAX is not imported yet, the guard starts when JAX is imported. A new guard
+    replaces one that is already installed. The `programs` of the result are the programs that JAX has compiled since
+    the call. Raises ValueError if the mode is unknown, or if `folder` is given for a mode that writes no folder.
 
     >>> guard = install("warn")
     >>> guard.programs

@@ -30,12 +30,19 @@ from .programs import MODES
     metavar="DIR",
     help=f"Write the page and the program texts to this folder; implies --mode report.  [default: {FOLDER}]",
 )
+@click.option("--strict", is_flag=True, help="Also stop programs that hang only on some data; implies --mode strict.")
 @click.option("-m", "is_module", is_flag=True, help="Run SCRIPT as a module, like python -m.")
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGUMENTS]")
 @click.pass_context
 def guard(
-    context: click.Context, mode: str, folder: str | None, is_module: bool, script: str, arguments: tuple[str, ...]
+    context: click.Context,
+    mode: str,
+    folder: str | None,
+    strict: bool,
+    is_module: bool,
+    script: str,
+    arguments: tuple[str, ...],
 ) -> None:
     """Run a script, and check each program that JAX compiles before the program runs.
 
@@ -44,18 +51,21 @@ def guard(
     programs: before it continues, and when the script ends. SCRIPT is a Python file, or any command that starts Python.
     The guard also checks the programs of processes that the script starts. If xbuild cannot read a program, or cannot
     check it within ten seconds, the guard reports this once, and the program runs. If only the data decide whether a
-    program hangs, the guard prints the condition, and the program runs.
+    program hangs, the guard prints the condition, and the program runs, except with --strict.
 
-    To guard scripts that other programs start, set XBUILD_GUARD=stop (or warn, or report) in the environment. Then
-    XBUILD_GUARD_DIR names the folder of the mode `report`.
+    To guard scripts that other programs start, set XBUILD_GUARD=stop (or strict, warn or report) in the environment.
+    Then XBUILD_GUARD_DIR names the folder of the mode `report`.
 
     \b
     Examples:
       xbuild guard train.py --steps 100
+      xbuild guard --strict train.py
       xbuild guard --report checked train.py
       xbuild guard -m pytest tests/test_sharding.py
     """
-    mode = "report" if folder is not None else mode
+    if strict and (folder is not None or mode in ("warn", "report")):
+        raise click.UsageError("--strict stops programs, and the modes warn and report do not; use only one")
+    mode = "report" if folder is not None else "strict" if strict else mode
     words = _command(script, is_module)
     environment = {**os.environ, "XBUILD_GUARD": mode, "XBUILD_GUARD_SINCE": str(time.time())}
     if mode == "report":

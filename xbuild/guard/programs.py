@@ -23,7 +23,7 @@ from ..text.reader import parse_hlo
 if TYPE_CHECKING:
     from .compilation import DeviceId
 
-MODES = ("stop", "warn", "report")
+MODES = ("stop", "strict", "warn", "report")
 SECONDS = 10.0
 """The most time for one program; beyond, it runs without a verdict."""
 
@@ -43,7 +43,7 @@ def say_once(text: str) -> None:
 
 
 class ProgramRefused(SystemExit):
-    """Raised instead of running a refused program; a script that does not catch it ends with status 1."""
+    """Raised instead of running a program that is stopped; a script that does not catch it ends with status 1."""
 
     def __init__(self, program: GuardedProgram) -> None:
         super().__init__(1)
@@ -101,7 +101,7 @@ class Guard:
     _writing: threading.Lock = field(factory=threading.Lock, init=False)
 
     def see(self, name: str, text: str, devices: tuple[DeviceId, ...]) -> None:
-        """Check a program; raises ProgramRefused for one that is refused, in mode "stop"."""
+        """Check a program; raises ProgramRefused for one that the mode stops."""
         with self._lock:
             program = GuardedProgram(len(self.programs) + 1, name, devices, text)
             self.programs.append(program)
@@ -113,11 +113,16 @@ class Guard:
         if program.problem:
             say_once(f"{program.name} runs without a verdict: {program.problem}")
         elif program.is_refused:
-            self._tell(program)
-            if self.mode == "stop":
+            ending = "it was stopped before it ran" if self.mode in ("stop", "strict") else "it runs anyway"
+            say(f"{program.name} is refused; {ending}{self._write()}\n{program.verdict}")
+            if self.mode in ("stop", "strict"):
                 raise ProgramRefused(program)
+        elif program.may_hang and self.mode == "strict":
+            say(f"{program.name} may hang: the data decide; it was stopped before it ran\n{program.verdict}")
+            raise ProgramRefused(program)
         elif program.may_hang:
-            say_once(f"{program.name} may hang: the data decide; it runs{self._write()}\n{program.verdict}")
+            hint = "; the mode strict stops such programs" if self.mode == "stop" else ""
+            say_once(f"{program.name} may hang: the data decide; it runs{hint}{self._write()}\n{program.verdict}")
 
     def _compare(self, program: GuardedProgram) -> None:
         """Compare a program with those that the other processes compiled in its place."""
@@ -137,10 +142,6 @@ class Guard:
             say(str(found))
         elif found.absent:
             say(f"{found}{self._write()}")
-
-    def _tell(self, program: GuardedProgram) -> None:
-        ending = "it was stopped before it ran" if self.mode == "stop" else "it runs anyway"
-        say(f"{program.name} is refused; {ending}{self._write()}\n{program.verdict}")
 
     def finish(self) -> None:
         """Say what was checked, if there was anything; in mode "report" write the folder."""

@@ -294,7 +294,8 @@ def assert_no_deadlock(target: Any, *args: Any, **kwargs: Any) -> Verdict:
     if verdict.refused:
         raise ContractError(str(verdict))
     if verdict.may_hang:
-        warnings.warn(f"assert_no_deadlock passes, but {verdict}", DataDependentWarning, stacklevel=2)
+        hint = "to fail instead, make xbuild.testing.DataDependentWarning an error"
+        warnings.warn(f"assert_no_deadlock passes, but {verdict}\n{hint}", DataDependentWarning, stacklevel=2)
     return verdict
 
 
