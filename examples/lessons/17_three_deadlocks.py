@@ -2,7 +2,8 @@
 # # 17. Three deadlocks
 #
 # A hang is not bad luck: devices wait for each other, or for a device that never arrives. Three patterns cause most
-# hangs. `xb.check` finds them before you run the program; on a real machine, a hang prints nothing.
+# hangs. `xb.check` finds them before you run the program. On a real machine, a hang prints nothing for minutes, and
+# then at best a timeout that does not name the cause.
 
 # %%
 import numpy as np
@@ -69,7 +70,8 @@ ask("(b) Replica 0 sums on channel 1, then on channel 2; replica 1 sums in the o
 
 # %% [markdown] rule
 # The program hangs: replica 0 waits at channel 1 and replica 1 at channel 2. All devices must reach their common
-# collectives in the same order.
+# collectives in the same order. A hang is what XLA:CPU does; other machines may do worse. NVIDIA's documentation of
+# NCCL lists "hangs, crashes, or data corruption".
 #
 # ## Loops with different trip counts
 

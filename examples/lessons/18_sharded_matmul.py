@@ -76,6 +76,7 @@ ask("Each device has a column of A and all of B. The devices gather A, then mult
 # **Case 4**: the rows of A and the columns of B are sharded along the *same* axis of devices. Without communication,
 # each device can compute only the block of C for its own rows and columns, so one operand is usually gathered first.
 #
-# **Rule.** Look at the contracted dimension. If no operand is sharded along this dimension, nothing is sent. If both
-# operands are sharded along it, sum over the devices afterwards. If only one operand is sharded along it, gather this
-# operand, or slice the other operand and sum afterwards.
+# **Rule.** Look at the contracted dimension. If no operand is sharded along this dimension, the product sends nothing,
+# unless both operands are sharded along the same axis of devices. If both operands are sharded along it, sum over the
+# devices afterwards. If only one operand is sharded along it, gather this operand, or slice the other operand and sum
+# afterwards. Then look at the sharding that you want for C: it may need an all-gather, or allow a reduce-scatter.

@@ -53,7 +53,8 @@ ask("May the function return the result of all_gather_invariant as one replicate
 # %% [markdown] rule
 # `all_gather` is refused: its result is *typed* as varying, although both devices hold the same value.
 # `all_gather_invariant` is accepted. Both ops send the same number of bytes and differ only in the type of the result.
-# In current JAX, `all_gather_invariant(x, axis)` is spelled `lax.all_gather(x, axis, to="invarying")`.
+# In current JAX, `all_gather_invariant(x, axis)` is spelled `lax.all_gather(x, axis, to="invarying")`, and `pvary(x,
+# axis)` is spelled `lax.pcast(x, axis, to="varying")`.
 #
 # ## Why both ops exist: the backward pass
 

@@ -3,7 +3,7 @@
 #
 # The derivative of a sum is simple: the cotangent of the result goes to every addend. The same rule holds across
 # devices, once it is clear *whose* loss is differentiated. For a program without a mesh, the loss is the sum of the
-# results of all devices.
+# results of all devices. JAX computes the same gradients inside `shard_map` with `check_vma=False`.
 
 # %%
 import xbuild as xb
@@ -74,5 +74,9 @@ ask("cross_replica_sum and a division by 2 compute the mean of these gradients. 
 # The local gradients are 3 and 4; their mean is 3.5 on both replicas. Without the sum, each replica would update w with
 # its own gradient, and the copies of w would drift apart without any error.
 #
+# With types along a mesh (lesson 19, and `check_vma=True` in JAX), the type of w says that it is invariant. A gradient
+# with respect to an invariant value is summed automatically: it is 7 on both replicas, and a second sum would be wrong.
+#
 # **Rule.** The transpose of a sum is a sum, the transpose of a permute has reversed pairs, and all-gather and
-# reduce-scatter are each other's transposes. Sum a gradient once, and only once (lesson 13).
+# reduce-scatter are each other's transposes. Sum a gradient once, and only once (lesson 13); know whether your
+# framework does it for you.

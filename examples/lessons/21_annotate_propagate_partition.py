@@ -10,7 +10,8 @@ from xbuild.learning import about_xbuild, ask, show
 
 MESH = xb.Mesh(data=2, model=2)
 PARTITIONED = about_xbuild(
-    "xbuild's partitioner decides this; XLA computes the same result for the partitioned program as on one device"
+    "xbuild's partitioner decides this; up to rounding, XLA computes the same result for the partitioned program as on "
+    "one device"
 )
 
 
@@ -80,5 +81,5 @@ ask("Only the rows of x are sharded, over all four devices; w1 and w2 are replic
 # The program needs no collectives: each device computes its own row with all of the weights. This is data parallelism.
 # Nothing is sent until you need the *gradients* of the weights, which are sums over the rows.
 #
-# **Rule.** Annotate a few values; the other shardings follow from them. Each collective has one of the causes that
-# lesson 18 lists, and `xbuild shard TARGET` names the cause.
+# **Rule.** Annotate a few values; the other shardings follow from them. The collectives of a product have the causes
+# that lesson 18 lists, and `xbuild shard TARGET` names the cause of every collective.

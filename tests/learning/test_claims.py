@@ -144,6 +144,57 @@ def test_jax_has_the_types_of_gathered_values() -> None:
     assert gathered(all_gather_invariant).tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.oracle
+def test_jax_has_the_gradients_of_collectives() -> None:
+    """Lesson 20: its gradients are those of shard_map without types; with types, an invariant value's are summed."""
+    jax = pytest.importorskip("jax")
+    mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices("cpu")[:2])
+    cut, whole = jax.sharding.PartitionSpec("i"), jax.sharding.PartitionSpec()
+
+    def back(function: Any, *cotangent: float) -> Any:
+        mapped = jax.shard_map(function, mesh=mesh, in_specs=cut, out_specs=cut, check_vma=False)
+        return jax.vjp(mapped, np.float32([3, 4]))[1](np.float32(cotangent))[0].tolist()
+
+    assert back(lambda x: jax.lax.psum(x, "i"), 1, 10) == [11, 11]
+    assert back(lambda x: jax.lax.ppermute(x, "i", [(0, 1)]), 7, 10) == [10, 0]
+    assert back(lambda x: jax.lax.all_gather(x, "i", tiled=True), 1, 2, 10, 20) == [11, 22]
+
+    def gradient(has_types: bool) -> Any:
+        def local(w: Any, x: Any) -> Any:
+            return jax.grad(lambda w: (w * x)[0])(w)[None]
+
+        mapped = jax.shard_map(local, mesh=mesh, in_specs=(whole, cut), out_specs=cut, check_vma=has_types)
+        return mapped(np.float32(5), np.float32([3, 4])).tolist()
+
+    assert gradient(has_types=False) == [3, 4]
+    assert gradient(has_types=True) == [7, 7]
+
+
+@pytest.mark.oracle
+def test_jax_has_the_names_of_casts_that_lesson_19_states() -> None:
+    jax = pytest.importorskip("jax")
+    text = shelf.entry("lessons", 19).path.read_text()
+    assert 'lax.all_gather(x, axis, to="invarying")' in text
+    assert 'lax.pcast(x, axis, to="varying")' in text
+    if "to" in inspect.signature(jax.lax.all_gather).parameters:
+        assert "to" in inspect.signature(jax.lax.pcast).parameters
+    else:
+        assert hasattr(jax.lax, "pvary")  # JAX before the new names
+
+
+def test_numpy_and_python_do_what_the_lessons_say() -> None:
+    one_to_three, ten = np.array([1, 2, 3]), np.arange(10)
+    assert (one_to_three + np.zeros((2, 3))).shape == (2, 3)  # lesson 2: NumPy aligns shapes from the right
+    with pytest.raises(ValueError, match="broadcast"):
+        np.broadcast_to(np.array([1, 2]), (2, 3))
+    assert np.array([1, 2])[:, None].repeat(3, 1).tolist() == [[1, 1, 1], [2, 2, 2]]
+    table = 10 * np.arange(3)[:, None] + np.arange(4)
+    assert np.take(table, [2, 0], axis=0).tolist() == [[20, 21, 22, 23], [0, 1, 2, 3]]  # lesson 4
+    assert ten[-3] == 7  # lesson 5: in NumPy, a negative index counts from the end
+    assert -7 // 2 == -4  # lesson 10
+    assert np.convolve([1, 2, 3, 4, 5], [1, 0, -1], "valid").tolist() == [2, 2, 2]  # lesson 9: NumPy flips the kernel
+
+
 def test_the_document_counts_the_claims() -> None:
     counts = Counter("xla" if each.engine == "xla" else each.engine for each in OF_LESSONS.values())
     text = (ROOT / "docs" / "learning.md").read_text()

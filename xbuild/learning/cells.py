@@ -130,7 +130,7 @@ def _notebook_cells(cells: list[Cell]) -> Iterator[dict[str, Any]]:
     for number, cell in enumerate(cell for cell in cells if cell.kind != "notes"):
         text = cell.text
         if cell.kind == "rule":
-            text = f"<details><summary>The rule (open it after you answer)</summary>\n\n{text}\n\n</details>"
+            text = f"<details><summary>Why (open this after you answer)</summary>\n\n{text}\n\n</details>"
         entry: dict[str, Any] = {"id": f"cell-{number}", "metadata": {}, "source": text.splitlines(keepends=True)}
         if cell.kind == "code":
             yield {"cell_type": "code", "execution_count": None, "outputs": [], **entry}

@@ -57,7 +57,7 @@ class PageSession:
         if cell.kind == "code":
             self.parts += [f"<pre>{in_html(cell.code_to_read)}</pre>"] if cell.code_to_read else []
         elif cell.kind == "rule":
-            self.parts.append(f"<details><summary>The rule</summary>{markdown_html(cell.text)}</details>")
+            self.parts.append(f"<details><summary>Why</summary>{markdown_html(cell.text)}</details>")
         else:
             self.parts.append(markdown_html(cell.text))
 
