@@ -104,6 +104,11 @@ def restored_as_fixed(stage, x, w):
     return x @ w
 
 
+def gathered_for_nothing(stage, x, w_up, w_down):
+    h = jax.lax.with_sharding_constraint(jax.nn.gelu(x @ w_up), stage)
+    return jax.lax.with_sharding_constraint(h @ w_down, named(BATCH, "batch"))
+
+
 Case = tuple[str, Mesh, Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
@@ -197,6 +202,18 @@ def row_of_callback() -> Row:
     return ["openpi#112", before, issues_of(lowered, restored), after, issues_of(fixed, restored_as_fixed)]
 
 
+def row_of_useless_gather() -> Row:
+    arguments = array(64, 128), array(128, 512), array(512, 128)
+    options = {"in_shardings": (named(BATCH, "batch"), named(BATCH, None, "fsdp"), named(BATCH, "fsdp"))}
+    lowered = lowered_of(gathered_for_nothing, named(BATCH, "batch"), arguments, options)
+    _, before = count_warnings(lowered)
+    found = issues_of(lowered, gathered_for_nothing)
+    spec = eval(found[0][2].partition("again: state ")[2].partition(" between")[0], {"P": P})
+    fixed = lowered_of(gathered_for_nothing, named(BATCH, *spec), arguments, options)
+    _, after = count_warnings(fixed)
+    return ["gathered for nothing", before, found, after, issues_of(fixed, gathered_for_nothing)]
+
+
 def search(count: int, seed: int) -> None:
     """Print the random reshardings for which lint and XLA differ or the fix does not help, and the counts."""
     counts = Counter[str]()
@@ -225,7 +242,7 @@ def main() -> None:
     if given.random:
         search(given.random, given.seed)
     else:
-        print(json.dumps([*map(row_of, (*reported(), *others())), row_of_callback()]))
+        print(json.dumps([*map(row_of, (*reported(), *others())), row_of_callback(), row_of_useless_gather()]))
 
 
 if __name__ == "__main__":

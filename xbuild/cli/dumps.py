@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -194,13 +194,19 @@ def _say_notices(checked: Sequence[CheckedText]) -> None:
     refused = next((each for each in checked if each.verdict is not None and each.verdict.refused), None)
     if refused is not None:
         say(f"notice: xbuild check {shlex.quote(refused.target)} prints the report", err=True)
-    names = [*dict.fromkeys(in_line(each.module.key) for each in checked if each.is_partitioned)]
-    if names:
-        be, them = ("is", "it") if len(names) == 1 else ("are", "them")
-        which = join_words(names) if len(names) <= MOST_NAMES else f"{len(names)} modules"
+    which, be, them = _named(each for each in checked if each.is_partitioned)
+    if which:
         say(f"notice: {which} {be} not partitioned yet, so xbuild has partitioned {them}", err=True)
-    if any(each.program is not None and annotated_devices(each.program) for each in checked):
-        say("notice: some modules are not partitioned yet; --partition partitions them first", err=True)
+    which, be, them = _named(each for each in checked if each.program is not None and annotated_devices(each.program))
+    if which:
+        say(f"notice: {which} {be} checked as a global program; --partition partitions {them} first", err=True)
+
+
+def _named(checked: Iterable[CheckedText]) -> tuple[str, str, str]:
+    """What a sentence calls the modules of these texts, their verb and their pronoun; empty without texts."""
+    names = [*dict.fromkeys(in_line(each.module.key) for each in checked)]
+    which = join_words(names) if len(names) <= MOST_NAMES else f"{len(names)} modules"
+    return which if names else "", *(("is", "it") if len(names) == 1 else ("are", "them"))
 
 
 # ----------------------------------------------------------------------------

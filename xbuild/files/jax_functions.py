@@ -165,6 +165,18 @@ def _like(argument: Any) -> Any:
 class NeedsArgumentsError(TypeError):
     """The error for a jitted function that takes arguments, whose shapes a program needs."""
 
+    def __init__(self, name: str, arguments: Sequence[str]) -> None:
+        self.arguments = tuple(arguments)
+        super().__init__(self.sentence(name if name.isidentifier() else "f"))
+
+    def sentence(self, name: str) -> str:
+        """The message for a function that the user calls by this name."""
+        shown = ", ".join(self.arguments)
+        return (
+            f"{name} takes {shown}, and a program needs the shapes of all arguments; pass {name}.lower({shown}) or "
+            f"xb.from_jax({name}, {shown}), which also accepts shapes such as xb.f32[2, 3]"
+        )
+
 
 def program_of_jax(thing: Any, *, is_global: bool = False) -> Module:
     """The program of a jitted function without arguments, or of a Traced, Lowered, Compiled or Exported.
@@ -186,12 +198,7 @@ def program_of_jax(thing: Any, *, is_global: bool = False) -> Module:
 def _refuse_without_arguments(function: Any) -> None:
     """Raise NeedsArgumentsError if a function cannot do without arguments."""
     if needed := _required_arguments(function):
-        name, shown = getattr(function, "__name__", ""), ", ".join(needed)
-        name = name if name.isidentifier() else "f"
-        raise NeedsArgumentsError(
-            f"{name} takes {shown}, and a program needs the shapes of all arguments; pass {name}.lower({shown}) or "
-            f"xb.from_jax({name}, {shown}), which also accepts shapes such as xb.f32[2, 3]"
-        )
+        raise NeedsArgumentsError(getattr(function, "__name__", ""), needed)
 
 
 def _required_arguments(function: Any) -> list[str]:

@@ -489,7 +489,7 @@ def _of_users_function(lower: Callable[[], Any], path: str, name: str) -> Any:
     try:
         return lower()
     except NeedsArgumentsError as error:
-        raise TargetError(f"{path}:{name}: {error}") from None
+        raise TargetError(f"{path}:{name}: {error.sentence(name)}") from None
     except XbuildError:
         raise
     except Exception as error:  # of a user's function, which JAX traces

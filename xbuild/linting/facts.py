@@ -235,7 +235,7 @@ class ProgramFacts:
     def source(self, instruction: Instruction) -> Source | None:
         """The user's line of an instruction, or of the nearest value around it that metadata gives a line."""
         own = instruction.source
-        if own is None or isinstance(own, MetadataSource) or not self._has_metadata:
+        if isinstance(own, MetadataSource) or not self._has_metadata:
             return own
         return next(filter(_is_metadata, self._lines_around(instruction)), own)
 

@@ -96,6 +96,12 @@ def _staged(facts: ProgramFacts, found: Rematerialization, lines: list[Source]) 
             continue
         if not all(map(_has_whole_axes, (had, needed))):
             continue
+        if _is_part(needed, had) and _is_split_as_before(found):
+            place = f" at {in_line(str(user.source))}" if user is not None and user.source is not None else ""
+            return (
+                f"{_split_text(found)} again: state {spec_of(had)} between the two instead of "
+                f"{spec_of(needed)}{place}, or state no sharding there"
+            )
         between = _between(had, needed, value.shape)
         if not between and _count_steps(had, needed, value.shape) > 1:
             continue
@@ -122,6 +128,18 @@ def _between(had: Sharding, needed: Sharding, shape: Shape) -> list[Sharding]:
     return []
 
 
+def _is_part(one: Sharding, other: Sharding) -> bool:
+    """Whether a sharding splits each dimension along axes along which the other splits it, too."""
+    pairs = zip(one.dims, other.dims, strict=True)
+    return one.unreduced == other.unreduced and all({*own.axes} <= {*others.axes} for own, others in pairs)
+
+
+def _is_split_as_before(found: Rematerialization) -> bool:
+    """Whether the slices give each device a part of the shape that was gathered, along the same dimension."""
+    (gathered, *_), dim = found.gather.operands, getattr(found.gather.attributes, "all_gather_dimension", None)
+    return dim is not None and all(_dims(each) == _dims(gathered) and _cut_dims(each) == [dim] for each in found.slices)
+
+
 def _has_whole_axes(sharding: Sharding) -> bool:
     return all(axis.size == sharding.mesh.size(axis.name) for axis in sharding.cut_axes)
 
@@ -133,11 +151,15 @@ def _count_steps(had: Sharding, needed: Sharding, shape: Shape) -> int:
 def _split_text(found: Rematerialization) -> str:
     """How the array was split before, and how it is split afterwards."""
     before = getattr(found.gather.attributes, "all_gather_dimension", None)
-    cut = found.slices[0]
-    dims, sizes = _dims(cut.operands[0]), _dims(cut)
-    after = [number for number, (whole, part) in enumerate(zip(dims, sizes, strict=False)) if whole != part]
+    after = _cut_dims(found.slices[0])
     was = f"the array was split along dimension {before}" if before is not None else "the array was split"
     return f"{was}, and is then split along dimension {join_words(map(str, after))}" if after else was
+
+
+def _cut_dims(cut: Instruction) -> list[int]:
+    """The dimensions along which a slice takes a part."""
+    pairs = zip(_dims(cut.operands[0]), _dims(cut), strict=False)
+    return [number for number, (whole, part) in enumerate(pairs) if whole != part]
 
 
 def _dims(instruction: Instruction) -> tuple[int, ...]:
