@@ -191,7 +191,7 @@ def _data_dependent_finding(members: Sequence[Member], verb: str) -> Finding:
         "data_dependent",
         condition,
         *((devices, site) for site, devices in sites.items()),
-        rows=[decider_row(members[0][1], [device for device, _ in members])] if unit.opcode == "conditional" else [],
+        rows=[decider_row(members[0][1], [device for device, _ in members])] if unit.opcode != "scan" else [],
         cause="MISSING_MEMBER",
         cause_text="devices communicate inside, and the data decide which of them take part",
         repair_text=(

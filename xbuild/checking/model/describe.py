@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
 from attrs import evolve
 
@@ -163,8 +165,10 @@ def _place_text(site: Site) -> str:
 _SIGNS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 _BY_DEVICE = {"replica_id": "replica-id", "partition_id": "partition-id"}
 _THROUGH = ("convert", "copy", "reshape", "opt_barrier")
-DEEPEST = 4
+DEEPEST, LONGEST = 4, 160
 MOST_SHOWN = 8  # operands of one op
+Bound: TypeAlias = Mapping[Instruction, Callable[[], str]]
+UNBOUND: Bound = {}
 
 
 def innermost_branch(site: Site) -> CallStep | None:
@@ -182,13 +186,18 @@ def predicate_row(step: CallStep, here: int, missing: tuple[int, ...]) -> Report
 
 
 def decider_row(unit: Site, devices: Sequence[int]) -> ReportRow:
-    """The row of a predicate: `compare.1 = (n > 0)`, `decides conditional.2`"""
-    predicate = unit.instruction.operands[0]
-    return ReportRow(tuple(devices), _equation(predicate), f"decides {unit.instruction.name}", predicate.source)
+    """The row of a predicate: `compare.1 = (n > 0)`, `decides conditional.2`; that of a loop reads its `state`."""
+    decided, bound = unit.instruction, UNBOUND
+    if decided.opcode == "while":
+        condition = decided.attributes.condition
+        predicate, bound = condition.root, {condition.parameters[0]: lambda: "state"}
+    else:
+        predicate = decided.operands[0]
+    return ReportRow(tuple(devices), _equation(predicate, bound), f"decides {decided.name}", predicate.source)
 
 
-def _equation(instruction: Instruction) -> str:
-    expression, name = expression_text(instruction), name_in_report(instruction)
+def _equation(instruction: Instruction, bound: Bound = UNBOUND) -> str:
+    expression, name = expression_text(instruction, bound), name_in_report(instruction)
     return name if expression == name else f"{name} = {expression}"
 
 
@@ -239,31 +248,37 @@ def bound_from_id(loop: Instruction) -> Instruction | None:
     return None
 
 
-def expression_text(instruction: Instruction, depth: int = 0) -> str:
-    """The expression of a value: `(replica-id == 0)`; operands deeper than `DEEPEST` by name.
+def expression_text(instruction: Instruction, bound: Bound = UNBOUND) -> str:
+    """The expression of a value, of at most `LONGEST` characters: `(replica-id == 0)`; inner operands by name.
 
-    Only the first of many operands are shown, so that each level has at most `MOST_SHOWN` of them.
+    `bound` has the texts of parameters. Of many operands, only the first `MOST_SHOWN` are shown.
     """
+    texts = (_expression(instruction, depth, bound) for depth in range(DEEPEST, -1, -1))
+    return next((text for text in texts if len(text) <= LONGEST), name_in_report(instruction))
+
+
+def _expression(instruction: Instruction, depth: int, bound: Bound) -> str:
+    """The expression, with operands below this depth by name; a fusion is what its root is."""
     opcode, operands = instruction.opcode, instruction.operands
+    if instruction in bound:
+        return bound[instruction]()
     if opcode in _BY_DEVICE:
         return _BY_DEVICE[opcode]
     if opcode == "constant" and isinstance(instruction.shape, Shape) and not instruction.shape.dims:
         literal = instruction.attributes.literal
         return instruction.name if isinstance(literal, ElidedArray) else str(literal[()])
-    if depth == DEEPEST:
+    if depth == 0 or opcode == "parameter" or not operands:
         return name_in_report(instruction)
+    inner = [partial(_expression, operand, depth - 1, bound) for operand in operands]
     if opcode in _THROUGH:
-        return expression_text(operands[0], depth + 1)
+        return inner[0]()
+    if opcode == "get_tuple_element":
+        return f"{inner[0]()}[{instruction.attributes.index}]"
+    if opcode == "fusion":
+        (called,) = instruction.called
+        return _expression(called.root, depth, dict(zip(called.parameters, inner, strict=True)))
     if opcode == "compare":
-        left, right = (expression_text(operand, depth + 1) for operand in operands)
-        return f"({left} {_SIGNS[instruction.attributes.direction]} {right})"
-    return (
-        name_in_report(instruction)
-        if opcode == "parameter" or not operands
-        else f"{opcode.replace('_', '-')}({_parts(operands, depth)})"
-    )
-
-
-def _parts(operands: tuple[Instruction, ...], depth: int) -> str:
-    shown = [expression_text(operand, depth + 1) for operand in operands[:MOST_SHOWN]]
-    return ", ".join([*shown, *["..."] * (len(operands) > MOST_SHOWN)])
+        left, right = inner
+        return f"({left()} {_SIGNS[instruction.attributes.direction]} {right()})"
+    shown = [text() for text in inner[:MOST_SHOWN]] + ["..."] * (len(operands) > MOST_SHOWN)
+    return f"{opcode.replace('_', '-')}({', '.join(shown)})"
