@@ -9,13 +9,13 @@ from .staging import Stage
 
 _TEXT = """# The game: you are the scheduler
 
-Each level is a small program of two or three devices. You choose what each device begins next, and try to make them
-hang; then, to bring all of them to the end. The page knows every state of the program, computed
-by the rules of [the check](checker.md), and says when no order can end any more, and which move decided that. In the
-last levels you add the one control edge that keeps every order from hanging.
+Each level is a small program of two or three devices. You choose what each device starts next, and try to make them
+hang; then, to make all of them finish. Or claim that it cannot happen: the page knows every state of the program,
+computed by the rules of [the check](checker.md), and judges your claim. In the last levels, you add the one control
+edge that prevents every hang.
 
-`xbuild play` lists the levels, `xbuild play 3` writes the page of one, and `xbuild play TARGET` makes a level of any
-small program.
+`xbuild play` lists the levels, `xbuild play 3` writes the page of one, `xbuild play 3 --terminal` plays it in the
+terminal, and `xbuild play TARGET` makes a level of any small program.
 """
 
 

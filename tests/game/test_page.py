@@ -56,10 +56,11 @@ def test_a_player_reaches_every_goal(entry: ShippedLevel, tab: Any, tmp_path: Pa
     for goal in ("hang", "repair" if entry.is_repair else "end"):
         tab.click(f"[data-goal={goal}]")
         tab.click("#again")
-        ways = [way(case, goal) for case in level.cases] if goal != "repair" else []
+        ways = [way(case, goal) for case in level.cases]
         if goal == "repair":
             _repair(tab)
-        elif any(found is not None for found in ways):
+            continue
+        if any(found is not None for found in ways):
             number = next(n for n, found in enumerate(ways) if found is not None)
             if len(ways) > 1:
                 tab.click(f"#cases button:nth-child({number + 1})")
@@ -77,11 +78,83 @@ def _play(tab: Any, moves: list[Move]) -> None:
 
 
 def _repair(tab: Any) -> None:
-    """Try the edges that are offered until one is right."""
+    """Try all edges that are offered; the program with a right one finishes, whatever the player starts next."""
+    rights = 0
     for number in range(tab.locator("[data-repair]").count()):
         tab.click(f"[data-repair='{number}']")
-        if tab.evaluate("document.body.dataset.won") == "1":
-            return
+        words = tab.inner_text(f"[data-repair='{number}']")
+        if tab.evaluate("document.body.dataset.won") != "1":
+            assert f"With the edge {words}, the program still hangs." in tab.inner_text("#status")
+            assert tab.evaluate("document.body.dataset.outcome") == "hangs"
+            continue
+        rights += 1
+        assert f"Right: with the edge {words}, no order hangs." in tab.inner_text("#status")
+        for seed in range(5):
+            tab.click("#again")
+            assert tab.evaluate(_PLAY_ANY, seed) == "ended"
+        assert tab.evaluate("document.body.dataset.won") == "1"
+    assert rights
+
+
+_PLAY_ANY = """seed => {
+  for (let n = seed, left = 99; left--; n = n * 31 + 7) {
+    const ready = document.querySelectorAll(".item.ready")
+    if (!ready.length) break
+    ready[n % ready.length].click()
+  }
+  return document.body.dataset.outcome
+}"""
+"""Click an instruction that is ready, chosen by a seed, until none is."""
+
+
+@pytest.mark.parametrize("entry", in_order(), ids=lambda each: each.name)
+def test_no_verdict_before_a_claim(entry: ShippedLevel, tab: Any, tmp_path: Path) -> None:
+    """Until a claim, an end or a hang, the status is the same, whatever is still possible."""
+    file = tmp_path / "level.html"
+    file.write_text(entry.page())
+    tab.goto(file.as_uri())
+    neutral = tab.inner_text("#status")
+    assert neutral == "Choose an instruction that is ready."
+    for seed in range(4):
+        tab.click("#again")
+        said = tab.evaluate(_STATUSES, seed)
+        assert set(said[:-1]) <= {neutral}
+        assert said[-1] != neutral
+
+
+_STATUSES = """seed => {
+  const said = [document.getElementById("status").innerText]
+  for (let n = seed, left = 99; left--; n = n * 31 + 7) {
+    const ready = document.querySelectorAll(".item.ready")
+    if (!ready.length) break
+    ready[n % ready.length].click()
+    said.push(document.getElementById("status").innerText)
+  }
+  return said
+}"""
+
+
+def test_a_claim_after_a_move_is_about_what_is_left(tab: Any, tmp_path: Path) -> None:
+    entry = next(each for each in in_order() if each.name == "two_sums")
+    file = tmp_path / "level.html"
+    file.write_text(entry.page())
+    tab.goto(file.as_uri())
+    tab.keyboard.press("1")
+    tab.click("#claim")
+    assert "some order from here hangs" in tab.inner_text("#status")
+    tab.keyboard.press("r")
+    ready = ".device:nth-child({}) .item:has-text('sum_a')"
+    tab.click(ready.format(1))
+    tab.click(ready.format(2))
+    tab.keyboard.press("c")
+    assert "Right: no order from here hangs." in tab.inner_text("#status")
+    assert "This was decided when device 1 started sum_a." in tab.inner_text("#status")
+    assert tab.evaluate("document.body.dataset.won") == ""
+    tab.keyboard.press("r")
+    tab.click("[data-goal=end]")
+    tab.click(ready.format(1))
+    tab.click(ready.format(2).replace("sum_a", "sum_b"))
+    assert "The program hangs" in tab.inner_text("#status")
 
 
 def test_keys_move_and_undo(tab: Any, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from xbuild.core.graph import Instruction, Module, ModuleGroup
 from xbuild.game import level_of
 from xbuild.game.level import Board, Case, Item
 from xbuild.game.levels import ShippedLevel, in_order
-from xbuild.game.page import possible_repairs, repair_outcome
+from xbuild.game.repairing import possible_edges, repairs_of
 
 LEVELS = {each.name: each for each in in_order()}
 FREE = [name for name, each in LEVELS.items() if isinstance(each.make(), ModuleGroup)]
@@ -139,14 +139,28 @@ def test_levels_go_from_easy_to_repairs() -> None:
 def test_a_repair_is_right_where_the_check_says_that_every_order_runs(name: str) -> None:
     entry = LEVELS[name]
     (case,) = entry.level().cases
-    offered = [*possible_repairs(case.board)]
+    offered = [*possible_edges(case.board)]
+    repairs = repairs_of(case.board)
+    assert [each.words for each in repairs] == [words for words, _ in offered]
     rights = []
-    for repair in offered:
-        verdicts = judged(entry, repair.board)
-        assert repair_outcome(repair)["is_right"] == all(verdicts.values())
-        rights.append(all(verdicts.values()))
+    for repair in repairs:
+        verdicts = judged(entry, repair.case.board)
+        assert repair.is_right == all(verdicts.values())
+        rights.append(repair.is_right)
     assert any(rights)
     assert not all(rights)
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_in_a_program_with_a_right_edge_every_order_finishes(name: str) -> None:
+    """Every repair of every level, also of those that do not ask for one: the moves of the repaired board decide."""
+    (case,) = LEVELS[name].level().cases
+    for repair in repairs_of(case.board):
+        states = repair.case.states
+        stops = [number for number, moves in enumerate(states.moves) if not moves]
+        assert stops
+        assert repair.is_right == all(map(states.is_end, stops))
+        assert repair.is_right == (all(repair.case.can_end) and not any(repair.case.can_hang))
 
 
 def test_what_has_no_game_is_refused() -> None:

@@ -278,7 +278,7 @@ class Level:
 
     def to_dict(self) -> dict[str, Any]:
         """The data of the page: names of items, and for each case its states with moves, waits and verdicts."""
-        return {"name": self.name, "cases": [_case(case) for case in self.cases]}
+        return {"name": self.name, "cases": [case_data(case) for case in self.cases]}
 
 
 def level_of(
@@ -310,7 +310,7 @@ def level_of(
             )
         scenarios = Scenarios(context, Decisions(asked.program))
         cases = [
-            _explored(board_of(context, scenarios, n), _scenario_text(scenarios, n))
+            explored(board_of(context, scenarios, n), _scenario_text(scenarios, n))
             for n in _scenario_numbers(scenarios)
         ]
     return Level(name or str(getattr(program, "name", "game")), tuple(cases))
@@ -332,7 +332,8 @@ def _scenario_text(scenarios: Scenarios, number: int) -> str:
     return "; ".join(choice.text(value) for choice, value in zip(scenarios.choices, values, strict=True))
 
 
-def _explored(board: Board, words: str) -> Case:
+def explored(board: Board, words: str) -> Case:
+    """The case of a board: all its states, and which of them can end and hang."""
     states = States(board).explore()
     ends = [number for number in range(len(states.states)) if states.is_end(number)]
     hangs = [n for n, moves in enumerate(states.moves) if not moves and not states.is_end(n)]
@@ -355,7 +356,8 @@ def _reaching(states: States, targets: Iterable[int]) -> tuple[bool, ...]:
     return tuple(found)
 
 
-def _case(case: Case) -> dict[str, Any]:
+def case_data(case: Case) -> dict[str, Any]:
+    """A case for the page: its words, the items of its devices, its states, and the texts of the waits."""
     waits: dict[str, int] = {}
     rows = [_row(case, number, waits) for number in range(len(case.states.states))]
     devices = [
@@ -367,7 +369,7 @@ def _case(case: Case) -> dict[str, Any]:
 
 def _row(case: Case, number: int, waits: dict[str, int]) -> list[Any]:
     """A state: [started, item, words of the wait] for each device, its moves, and whether it can end and can hang."""
-    wait_of = {wait.device: waits.setdefault(_wait_text(wait), len(waits)) for wait in case.states.waits(number)}
+    wait_of = {wait.device: waits.setdefault(wait_text(wait), len(waits)) for wait in case.states.waits(number)}
     places = [
         [begun, at, wait_of.get(device, -1)]
         for device, (begun, at, _) in zip(case.board.items, case.states.states[number], strict=True)
@@ -376,7 +378,7 @@ def _row(case: Case, number: int, waits: dict[str, int]) -> list[Any]:
     return [places, moves, int(case.can_end[number]), int(case.can_hang[number])]
 
 
-def _wait_text(wait: GameWait) -> str:
+def wait_text(wait: GameWait) -> str:
     """The wait of a device, in words."""
     if wait.event.is_starved:
         return "waits for an infeed item, but the infeed is empty"

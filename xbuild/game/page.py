@@ -2,104 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from shape_inference.escaping import filled, in_html, in_json, policy
 
 from ..core.graph import Instruction
-from .level import Board, Case, Item, Level, States
-
-# ----------------------------------------------------------------------------
-# Repairs that a level offers: control edges between two instructions, and the outcome of each.
-
-MOST_REPAIRS = 12
-
-
-@frozen
-class ShownRepair:
-    """A repair in words, and the repaired board."""
-
-    words: str
-    board: Board
-
-
-def possible_repairs(board: Board) -> Iterator[ShownRepair]:
-    """Yield every control edge between two items of a device that dependencies leave in either order."""
-    seen: set[tuple[str, str]] = set()
-    for device, items in board.items.items():
-        for first, earlier in enumerate(items):
-            for second, later in enumerate(items):
-                if first != second and not _is_before(items, second, first) and not _is_before(items, first, second):
-                    names = earlier.instruction.name, later.instruction.name
-                    if not board.is_common_order or names not in seen:
-                        seen.add(names)
-                        where = "on all devices" if board.is_common_order else f"on device {device}"
-                        yield ShownRepair(
-                            f"{names[0]} before {names[1]} {where}", _with_edge(board, device, first, second)
-                        )
-
-
-def _is_before(items: tuple[Item, ...], first: int, second: int) -> bool:
-    """Whether dependencies put one item before another; the sets of bits include all earlier items."""
-    return bool(items[second].before >> first & 1)
-
-
-def _with_edge(board: Board, device: int, first: int, second: int) -> Board:
-    """The board with an edge between two items on a device, or on all devices if they run one program."""
-    changed = [*board.items] if board.is_common_order else [device]
-    return evolve(
-        board,
-        items={d: _ordered(items, first, second) if d in changed else items for d, items in board.items.items()},
-    )
-
-
-def _ordered(items: tuple[Item, ...], first: int, second: int) -> tuple[Item, ...]:
-    """The items with an edge between two of them, which also orders their predecessors and successors."""
-    earlier = items[first].before | 1 << first
-    return tuple(
-        evolve(item, before=item.before | earlier) if n == second or item.before >> second & 1 else item
-        for n, item in enumerate(items)
-    )
-
-
-def repair_outcome(repair: ShownRepair) -> dict[str, Any]:
-    """The repair for the page: its words, whether it prevents every hang, and if not, the moves of a shortest hang."""
-    states = States(repair.board).explore()
-    path = _to_hang(states)
-    return {"words": repair.words, "moves": path, "is_right": path is None}
-
-
-def _to_hang(states: States) -> list[list[int]] | None:
-    """The moves to the nearest state that hangs; None if no state hangs."""
-    came: dict[int, tuple[int, tuple[int, int]]] = {}
-    waiting = deque([0])
-    while waiting:
-        number = waiting.popleft()
-        if not states.moves[number] and not states.is_end(number):
-            return _moves_to(came, number)
-        for move, after in states.moves[number].items():
-            if after and after not in came:
-                came[after] = number, move
-                waiting.append(after)
-    return None
-
-
-def _moves_to(came: dict[int, tuple[int, tuple[int, int]]], number: int) -> list[list[int]]:
-    moves: list[list[int]] = []
-    while number:
-        number, move = came[number]
-        moves.append([*move])
-    return moves[::-1]
-
-
-# ----------------------------------------------------------------------------
-# The page of a level: one HTML file with all states, on which a reader moves the devices.
+from .level import Case, Level, case_data
+from .repairing import repairs_of
 
 
 @frozen
@@ -142,8 +55,8 @@ def _plain(case: Case) -> str:
         f"<dt>device {device}</dt>" + "".join(f"<dd>{in_html(_item(item.instruction))}</dd>" for item in items)
         for device, items in case.board.items.items()
     )
-    words = f"With {case.words}: " if case.words else ""
-    return f"<p>{in_html(words)}{ends}</p><dl>{''.join(rows)}</dl>"
+    words = f"<p>With {in_html(case.words)}:</p>" if case.words else ""
+    return f"{words}<dl>{''.join(rows)}</dl><details><summary>How it can end</summary><p>{ends}</p></details>"
 
 
 def _item(instruction: Instruction) -> str:
@@ -154,7 +67,8 @@ def _data(level: Level, telling: Telling) -> dict[str, Any]:
     found = level.to_dict()
     if telling.is_repair:
         found["repairs"] = [
-            repair_outcome(repair) for repair in [*possible_repairs(level.cases[0].board)][:MOST_REPAIRS]
+            {"words": repair.words, "is_right": repair.is_right, "case": case_data(repair.case)}
+            for repair in repairs_of(level.cases[0].board)
         ]
     return found
 

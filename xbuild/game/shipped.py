@@ -38,6 +38,10 @@ class ShippedLevel:
         return f"{self.number}. {self._parts[0].removesuffix('.')}"
 
     @property
+    def telling(self) -> Telling:
+        return Telling(self.title, self._parts[1], self.is_repair)
+
+    @property
     def _parts(self) -> tuple[str, str]:
         title, _, text = (inspect.getdoc(self.make) or "").partition("\n\n")
         return title, text
@@ -48,7 +52,7 @@ class ShippedLevel:
 
     def page(self) -> str:
         """The page of the level, as HTML."""
-        return level_page(self.level(), Telling(self.title, self._parts[1], self.is_repair))
+        return level_page(self.level(), self.telling)
 
 
 LEVELS: dict[str, ShippedLevel] = {}

@@ -5,8 +5,9 @@ const at = id => document.getElementById(id);
 const made = (tag, name, ...inside) => { const e = document.createElement(tag); if (name) e.className = name; e.append(...inside); return e; };
 const GOALS = level.repairs ? ["hang", "repair"] : ["hang", "end"];
 const WORDS = { hang: "Make it hang", end: "Make it finish", repair: "Repair it" };
-let goal = "hang", chosen = 0, way = [0], claimed = "", told = "";
-const game = () => level.cases[chosen];
+let goal = "hang", chosen = 0, way = [0], claimed = null, repaired = null;
+// The case on the board: the chosen one, or the program with the edge that the reader has added.
+const game = () => repaired ? repaired.case : level.cases[chosen];
 const state = () => game().states[way[way.length - 1]];
 const ended = s => game().devices.every((items, d) => s[0][d][1] < 0 && s[0][d][0] === 2 ** items.length - 1);
 const hangs = s => !s[1].length && !ended(s);
@@ -40,7 +41,7 @@ function drawDevices() {
   }));
 }
 
-// The moves to the nearest state that hangs, which explain why a state is doomed.
+// The moves to the nearest state that hangs, which explain why an order is lost.
 function nearestHang(from) {
   const came = new Map([[from, null]]), queue = [from];
   for (const n of queue) {
@@ -51,51 +52,55 @@ function nearestHang(from) {
 }
 
 const waitsOf = s => s[0].map((p, d) => p[1] >= 0 ? `device ${d} ${game().waits[p[2]]}` : "").filter(Boolean).join("; ");
+const sentence = text => `${text[0].toUpperCase()}${text.slice(1)}.`;
 const named = m => `device ${m[0]} starts ${game().devices[m[0]][m[1]][0]}`;
 
-function lastMove() {
-  if (way.length < 2) return "";
-  const m = game().states[way[way.length - 2]][1].find(each => each[2] === way[way.length - 1]);
-  return m ? named(m) : "";
-}
-
-function doom() {
-  const first = way.findIndex(n => !game().states[n][2]);
-  const found = nearestHang(way[way.length - 1]);
-  const end = found ? waitsOf(game().states[found[0]]) : "";
+// The move after which nothing but a hang, or nothing but an end, was possible. It is told only after a claim.
+function decided(which) {
+  const first = way.findIndex(n => !game().states[n][which === "end" ? 2 : 3]);
   const by = first > 0 ? game().states[way[first - 1]][1].find(m => m[2] === way[first]) : null;
-  return (by ? `This was decided when ${named(by).replace(" starts ", " started ")}. ` : "No order of this program finishes. ") + `The program will hang like this: ${end}.`;
+  return by ? `This was decided when ${named(by).replace(" starts ", " started ")}.` : "";
 }
 
 function status() {
   const s = state();
   if (claimed) return claimed;
-  if (ended(s)) return [goal === "end" ? "won" : "", "All devices have finished.", goal === "hang" ? "Your goal was a hang. Undo, and try a different order." : ""];
-  if (hangs(s)) return [goal === "hang" || goal === "repair" ? "won" : "lost", "The program hangs: no device can proceed.", `${waitsOf(s)[0].toUpperCase()}${waitsOf(s).slice(1)}.`];
-  if (!s[2]) return [goal === "end" ? "lost" : "", "Doomed: every order from here hangs.", doom()];
-  if (!s[3]) return [goal === "hang" ? "lost" : "", "Safe: no order from here hangs.", goal === "hang" && way.length > 1 ? `Since ${lastMove().replace(" starts ", " started ")}, the program can only finish. Undo, and try a different order.` : ""];
-  return ["", "Undecided: some orders finish, and others hang.", "Choose an instruction that is ready."];
+  if (ended(s)) {
+    if (goal === "hang") return ["", "All devices have finished.", "Your goal is a hang. Undo and try a different order, or claim that it cannot hang."];
+    return [goal === "end" || repaired && repaired.is_right ? "won" : "", "All devices have finished.", repaired && !repaired.is_right ? "But another order of the program with this edge hangs." : ""];
+  }
+  if (hangs(s)) {
+    const more = goal === "repair" && !repaired ? " Now add an edge that prevents every hang." : "";
+    return [goal === "hang" ? "won" : goal === "end" || repaired ? "lost" : "", "The program hangs: no device can proceed.", sentence(waitsOf(s)) + more];
+  }
+  return ["", "Choose an instruction that is ready.", repaired ? `The program has the edge ${repaired.words}.` : ""];
 }
 
 function drawStatus() {
   const [kind, words, more] = status();
   at("status").className = kind;
   at("status").replaceChildren(made("b", "", words), ...(more ? [made("small", "", more)] : []));
-  document.body.dataset.outcome = ended(state()) ? "ended" : hangs(state()) ? "hangs" : state()[2] ? state()[3] ? "open" : "safe" : "doomed";
+  document.body.dataset.outcome = ended(state()) ? "ended" : hangs(state()) ? "hangs" : "open";
   document.body.dataset.won = kind === "won" ? "1" : "";
 }
 
 function drawTools() {
   at("undo").disabled = way.length < 2;
-  at("claim").hidden = goal === "repair";
-  at("claim").textContent = goal === "hang" ? "It cannot hang" : "It cannot finish";
+  at("claim").hidden = goal === "repair" || way.length > 1 && !state()[1].length;
+  const words = goal === "hang" ? "cannot hang" : "cannot finish";
+  at("claim").replaceChildren(`${way.length < 2 ? "It" : "From here, it"} ${words} `, made("kbd", "", "c"));
 }
 
+// The reader claims that no order reaches the goal: none at all before the first move, none from here after it.
 function claim() {
-  const possible = can(goal);
+  const begins = way.length < 2, verb = goal === "hang" ? "hangs" : "finishes", from = begins ? "" : " from here";
+  const possible = begins ? can(goal) : state()[goal === "end" ? 2 : 3];
+  const why = goal === "end" && !begins ? ` ${sentence(waitsOf(game().states[nearestHang(way[way.length - 1])[0]]))}` : "";
   claimed = possible
-    ? ["lost", `It can: some order ${goal === "hang" ? "hangs" : "finishes"}.`, "Try to find that order."]
-    : ["won", `Right: no order ${goal === "hang" ? "hangs" : "finishes"}.`, `The page has tried all ${level.cases.reduce((n, c) => n + c.states.length, 0)} states.`];
+    ? ["lost", `It can: some order${from} ${verb}.`, "Try to find that order."]
+    : begins
+    ? ["won", `Right: no order ${verb}.`, `The page has tried all ${level.cases.reduce((n, c) => n + c.states.length, 0)} states.`]
+    : ["", `Right: no order from here ${verb}.`, `${decided(goal)}${why} Undo, and try a different order.`.trim()];
   draw();
 }
 
@@ -103,7 +108,7 @@ function drawGoals() {
   at("goals").replaceChildren(...GOALS.map(each => {
     const b = made("button", "", WORDS[each]);
     b.type = "button"; b.setAttribute("role", "radio"); b.setAttribute("aria-checked", String(each === goal)); b.dataset.goal = each;
-    b.onclick = () => { goal = each; claimed = ""; draw(); };
+    b.onclick = () => { goal = each; repaired = null; restart(); };
     return b;
   }));
 }
@@ -113,7 +118,7 @@ function drawCases() {
   at("cases").replaceChildren(...level.cases.map((each, n) => {
     const b = made("button", "", each.words || "the data");
     b.type = "button"; b.setAttribute("aria-pressed", String(n === chosen));
-    b.onclick = () => { chosen = n; restart(); };
+    b.onclick = () => { chosen = n; repaired = null; restart(); };
     return b;
   }));
 }
@@ -123,25 +128,30 @@ function drawRepairs() {
   if (goal !== "repair") return;
   at("repairs").replaceChildren(made("h2", "", "Add an edge that prevents every hang:"), ...level.repairs.map((each, n) => {
     const b = made("button", "", each.words);
-    b.type = "button"; b.dataset.repair = n;
-    b.onclick = () => repair(each);
+    b.type = "button"; b.dataset.repair = n; b.setAttribute("aria-pressed", String(each === repaired));
+    b.onclick = () => repair(each === repaired ? null : each);
     return b;
   }));
 }
 
+// Put an edge into the program on the board, or take it out; a wrong edge shows a hang of the program with this edge.
 function repair(each) {
-  way = [0];
-  if (each.is_right) claimed = ["won", `Right: with that edge (${each.words}), no order hangs.`, "The page has tried every order of the repaired program."];
+  repaired = each;
+  restart();
+  if (!each) return;
+  if (each.is_right) claimed = ["won", `Right: with the edge ${each.words}, no order hangs.`, "The edge is now in the program. Choose instructions in any order, and all devices finish."];
   else {
-    for (const [d, n] of each.moves) { const m = state()[1].find(m => m[0] === d && m[1] === n); if (!m) break; way.push(m[2]); }
-    claimed = ["lost", `With that edge (${each.words}), the program still hangs.`, `${each.moves.map(named).join(", then ")}: ${waitsOf(state())}.`];
+    const [end, moves] = nearestHang(0);
+    way = [0, ...moves.map(m => m[2])];
+    const shown = moves.map(named).join(", then ");
+    claimed = ["lost", `With the edge ${each.words}, the program still hangs.`, `${shown ? `${sentence(shown)} ` : ""}${sentence(waitsOf(game().states[end]))}`];
   }
   draw();
 }
 
-function go(n) { way.push(n); claimed = ""; draw(); }
-function undo() { if (way.length > 1) { way.pop(); claimed = ""; draw(); } }
-function restart() { way = [0]; claimed = ""; draw(); }
+function go(n) { way.push(n); claimed = null; draw(); }
+function undo() { if (way.length > 1) { way.pop(); claimed = null; draw(); } }
+function restart() { way = [0]; claimed = null; draw(); }
 function draw() { drawGoals(); drawCases(); drawDevices(); drawStatus(); drawTools(); drawRepairs(); }
 
 at("undo").onclick = undo;
@@ -151,6 +161,7 @@ addEventListener("keydown", e => {
   if (e.ctrlKey || e.metaKey || e.altKey) return;
   if (e.key === "u") undo();
   else if (e.key === "r") restart();
+  else if (e.key === "c" && !at("claim").hidden) claim();
   else if (/^[1-9]$/.test(e.key) && state()[1][e.key - 1]) go(state()[1][e.key - 1][2]);
 });
 draw();
