@@ -82,10 +82,10 @@ class Memory:
     `arguments` are live throughout the run. `outputs` and `temporaries` are live from the instruction that computes
     them to the last instruction that reads them. `outputs` is the total size of the results in bytes, and `arguments`
     that of the parameters. `aliased` is the part of the results that uses the memory of an argument. `temporaries` is
-    the largest total size of all other arrays at any one position. `constants` is the size of the literals, which are
-    part of the program and do not count toward the peak. `alive` lists the arrays that make up `peak`, the largest
-    first, at `peak_position` on the curve. `is_scheduled` means that the order is a compiler's schedule, not the
-    recorded order.
+    the rest of the peak: `peak = arguments + outputs - aliased + temporaries`. `constants` is the size of the literals,
+    which are part of the program and do not count toward the peak. `alive` lists the arrays that make up `peak`, the
+    largest first, at `peak_position` on the curve. `is_scheduled` means that the order is a compiler's schedule, not
+    the recorded order.
     """
 
     peak: int

@@ -8,6 +8,7 @@ Sections:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
@@ -362,12 +363,14 @@ def _totals(cost: Cost) -> Iterator[str]:
 
 
 def _memory_parts(memory: Memory) -> str:
-    """`1.02 kB arguments, 1.02 kB outputs, 1.02 kB temporaries`"""
-    parts = {name: getattr(memory, name) for name in ("arguments", "outputs", "temporaries")}
-    aliased = f" ({short(memory.aliased, 'B')} in arguments)" if memory.aliased else ""
-    return ", ".join(
-        f"{short(size, 'B')} {name}{aliased if name == 'outputs' else ''}" for name, size in parts.items() if size
-    )
+    """What is alive at the peak, by kind: `1.02 kB arguments, 1.02 kB outputs, 1.02 kB temporaries`"""
+    held = Counter[str]()
+    for each in memory.alive:
+        held[each.kind] += each.bytes
+    names = {"argument": "arguments", "output": "outputs", "temporary": "temporaries"}
+    parts = [f"{short(held[kind], 'B')} {name}" for kind, name in names.items() if held[kind]]
+    aliased = [f"{short(memory.aliased, 'B')} of outputs reuse arguments"] if memory.aliased else []
+    return ", ".join([*parts, *aliased])
 
 
 def _alive(memory: Memory, top: int) -> Iterator[str]:
