@@ -19,6 +19,7 @@ from xbuild.core.callbacks import CALLBACKS
 from xbuild.core.graph import Instruction
 from xbuild.process.progress import during
 from xbuild.properties.placement import target_of
+from xbuild.properties.sources import nearest_source
 
 from ..rules.limits import LimitReached, Limits, check_time, running
 from ..runtime.report import Stopped
@@ -485,7 +486,8 @@ class ProgramComparison:
             matching = ValueMatching(*recorders)
             value = matching.first_unmatched(self.one.modules[0].entry)
             other = matching.first_suspect(self.other.modules[0].entry)
-        return ProgramDifference(*found, value, other)
+        near = nearest_source(value, self.one.modules[0]), nearest_source(other, self.other.modules[0])
+        return ProgramDifference(*found, value, other, near)
 
     def _first_wrong_value(self, one: ValueRecorder, other: ValueRecorder) -> ProgramDifference | None:
         """The first of the values that should be equal in both programs but differ."""

@@ -18,7 +18,7 @@ from attrs import field, frozen
 
 from shape_inference import Dims, Shape
 from shape_inference.trees import flatten
-from xbuild.core.graph import Instruction, Module
+from xbuild.core.graph import Instruction, Module, Source
 from xbuild.core.issues import Issue, related_places
 from xbuild.core.op import opcodes
 from xbuild.core.report_text import MORE, WIDTH, Line, LineReport, StyledText, folded, indented, more_line
@@ -44,9 +44,9 @@ class ProgramDifference:
 
     `value` is the first value that the results of the first program need, that the other program lacks, and whose
     operands the other program has; `other` is the instruction of the other program with correct operands whose own
-    value, and every value computed from it, is incorrect. Both are None if there is none. `output` counts the arrays of
-    the result, and is None if the values themselves were compared; `element` is the place in the array of `device` of
-    the other program.
+    value, and every value computed from it, is incorrect. Both are None if there is none; `near` has their lines, or
+    the nearest ones. `output` counts the arrays of the result, and is None if the values themselves were compared;
+    `element` is the place in the array of `device` of the other program.
     """
 
     output: int | None
@@ -54,6 +54,7 @@ class ProgramDifference:
     element: Dims
     value: Instruction | None = None
     other: Instruction | None = None
+    near: tuple[Source | None, Source | None] = (None, None)
 
     def __str__(self) -> str:
         return "\n  ".join(self.sentences())
@@ -67,9 +68,10 @@ class ProgramDifference:
             return
         yield f"output {self.output} differs on device {self.device} at {places}"
         if self.value is not None:
-            yield f"the first value of {names[0]} that {names[1]} lacks is {_instruction_text(self.value)}"
+            first = _instruction_text(self.value, self.near[0])
+            yield f"the first value of {names[0]} that {names[1]} lacks is {first}"
         if self.other is not None:
-            yield f"{names[1]} diverges at {_instruction_text(self.other)}"
+            yield f"{names[1]} diverges at {_instruction_text(self.other, self.near[1])}"
 
     def to_dict(self) -> dict[str, Any]:
         """The facts as plain data."""
@@ -163,8 +165,8 @@ def _as_plain_data(value: Any) -> Any:
     return found if np.isfinite(found) else str(found)
 
 
-def _instruction_text(instruction: Instruction) -> str:
-    where = f" ({instruction.source})" if instruction.source else ""
+def _instruction_text(instruction: Instruction, near: Source | None = None) -> str:
+    where = f" ({instruction.source})" if instruction.source else f" (near {near})" if near else ""
     name = name_in_report(instruction)
     mark = "%" * (name == instruction.name)
     return f"{instruction.opcode.replace('_', '-')} {mark}{name}: {instruction.shape}{where}"
@@ -260,7 +262,8 @@ class Equivalence(LineReport):
             return ()
         difference = self.difference
         found = [] if difference is None else [i for i in (difference.value, difference.other) if i is not None]
-        source = next((i.source for i in found if i.source is not None), None)
+        near = () if difference is None else difference.near
+        source = next((i.source for i in found if i.source is not None), next(filter(None, near), None))
         where = {} if difference is None else {"output": difference.output, "element": list(difference.element)}
         return (
             Issue(

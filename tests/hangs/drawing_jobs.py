@@ -107,7 +107,7 @@ def draw_messages(seed: int) -> dict[str, Any]:
         mine[place]["peer"] = bad + 1
     elif fault == "no_recv":
         del mine[place]
-        ranks = [bad - 1, bad]
+        kind = "never_launched"  # it received in the steps before
     elif fault == "both_send":
         call = _call("send", peer=bad + 1, step=9)
         programs[bad].insert(place, call)

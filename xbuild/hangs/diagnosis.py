@@ -13,7 +13,8 @@ from shape_inference.escaping import in_line
 
 from ..core.report_text import MORE, WIDTH, Line, StyledText, folded, indented, join_words, labelled, more_line, plain
 from .records import Launch, Root, StuckJob, name_ranks
-from .waits import JobWaits, build_waits, find_roots, reach_roots
+from .roots import find_roots, reach_roots
+from .waits import JobWaits, build_waits
 
 _SAID = {
     "never_launched": "never launched {op}",

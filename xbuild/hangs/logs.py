@@ -180,6 +180,7 @@ def _read_ends(job: StuckJob, text: str) -> bool:
     found = False
     for match in _RECEIVED.finditer(text):
         found = True
+        job.received.append((int(match[1]), int(match[2])))
         fact = f"gloo ended a rank that received {match[1]} bytes where it expected {match[2]}"
         if fact not in job.facts:
             job.facts.append(fact)

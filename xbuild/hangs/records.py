@@ -98,11 +98,15 @@ class Root:
 
 @define(eq=False)
 class Group:
-    """A group of ranks that execute collectives together. `members` is None if no dump lists them."""
+    """A group of ranks that execute collectives together. `members` is None if no dump lists them.
+
+    `unseen` are ranks that may be members as well, and that are missing if they are.
+    """
 
     name: str
     description: str = ""
     members: tuple[int, ...] | None = None
+    unseen: tuple[int, ...] = ()
 
     @property
     def label(self) -> str:
@@ -152,6 +156,17 @@ class RankRecord:
         """The operations that were launched and have not completed, in the order of the launches."""
         return [each for each in self.operations if not each.is_done]
 
+    @property
+    def frontier(self) -> list[Launch]:
+        """The operations at which the rank is blocked: the first one that has not completed, and those of its batch.
+
+        If the recorder keeps no order, these are all that have not completed.
+        """
+        pending = self.pending
+        if not pending or not self.is_ordered:
+            return pending
+        return [each for each in pending if each.batch == pending[0].batch or each is pending[0]]
+
 
 @frozen
 class XlaRendezvous:
@@ -183,9 +198,9 @@ class StuckJob:
     `dead` has the evidence that a rank has ended, by rank. `absent` are ranks that other dumps name and that left no
     dump. `formats` are the formats that were read, `limits` sentences on what these dumps cannot tell, and `facts`
     sentences that dumps state and that concern no single rank. `ended` are ranks that ended without a signal, `aborted`
-    those that the back end ended because of what they received, and `is_disconnected` says that a log reports lost
+    those that the back end ended because of what they received, `received` the bytes that came and that were expected, and `is_disconnected` says that a log reports lost
     connections. `different` are roots that a format states itself. `inspected` has the last operation of each rank in
-    each communicator of NCCL Inspector, and `rendezvous` what XLA's logs say about collectives at which participants
+    each communicator of NCCL Inspector, `unlisted` are the groups whose members no dump lists, and `rendezvous` what XLA's logs say about collectives at which participants
     wait.
     """
 
@@ -194,6 +209,7 @@ class StuckJob:
     dead: dict[int, str] = field(factory=dict)
     ended: dict[int, str] = field(factory=dict)
     aborted: set[int] = field(factory=set)
+    received: list[tuple[int, int]] = field(factory=list)
     is_disconnected: bool = False
     different: dict[int, Root] = field(factory=dict)
     inspected: dict[str, dict[int, tuple[int, str]]] = field(factory=dict)
@@ -201,6 +217,7 @@ class StuckJob:
     formats: dict[str, int] = field(factory=dict)
     limits: list[str] = field(factory=list)
     facts: list[str] = field(factory=list)
+    unlisted: list[str] = field(factory=list)
 
     def group(self, name: str) -> Group:
         """The group with this name, added if it is missing."""

@@ -7,6 +7,7 @@ and decides which ops to pass.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
@@ -14,9 +15,10 @@ from attrs import define, field
 
 from shape_inference.trees import Path
 
-from ..core.graph import Computation, Instruction
+from ..core.graph import Computation, Instruction, Module, Source
 from ..core.op import opcodes
 from .effects import IDENTITIES, steps
+from .sites import reached
 from .trip_counts import split_carries
 
 Place: TypeAlias = tuple[Instruction, Path]
@@ -53,6 +55,26 @@ def deciders(unit: Instruction) -> Iterator[Place]:
         yield unit.operands[0], ()
     elif unit.opcode == "while":
         yield unit.attributes.condition.root, ()
+
+
+def nearest_source(value: Instruction | None, module: Module) -> Source | None:
+    """The line of a value, or that of the nearest user or operand in its computation with a line."""
+    if value is None or value.source is not None:
+        return None if value is None else value.source
+    users: dict[Instruction, list[Instruction]] = {}
+    for computation in reached(module.entry):
+        for each in computation.instructions:
+            for operand in each.operands:
+                users.setdefault(operand, []).append(each)
+    queue, seen = deque([value]), {value}
+    while queue:
+        each = queue.popleft()
+        if each.source is not None:
+            return each.source
+        around = [other for other in (*users.get(each, ()), *each.operands) if other not in seen]
+        seen.update(around)
+        queue.extend(around)
+    return None
 
 
 @define(eq=False)
