@@ -39,11 +39,11 @@ def lines(*answers: str) -> str:
 
 
 def test_a_lesson_that_is_answered_rightly_is_done(folder: Path) -> None:
-    found = xbuild("learn", 8, input=lines("0 0 1 2 3 0", "1 2", "pad", *RIGHT))
+    found = xbuild("learn", 8, input=lines("0 0 1 2 9 0", "1 2", "pad", *RIGHT))
     assert found.exit_code == 0
-    assert "Not quite. Try again, or press Enter to see the answer." in found.stdout
-    assert "  expected 6 numbers, got 2. Try again, " in found.stdout
-    assert "  expected numbers, got a word. Try again, " in found.stdout
+    assert "Not quite. Try again, or press Enter for a hint." in found.stdout
+    assert "  Expected 6 numbers, got 2. Try again, " in found.stdout
+    assert "  Expected numbers, got a word. Try again, " in found.stdout
     assert found.stdout.count("Not quite") == 1
     assert "4 of 4 right\ndone; next: xbuild learn 9," in found.stdout
     assert found.stdout.count("XLA:CPU agrees.") == 4
@@ -62,7 +62,8 @@ def test_the_question_comes_before_its_answer() -> None:
 
 
 def test_what_is_shown_does_not_count(folder: Path) -> None:
-    found = xbuild("learn", 8, input=lines("", *RIGHT[1:]))
+    found = xbuild("learn", 8, input=lines("", "", *RIGHT[1:], "", ""))
+    assert "  Hint: `low` counts the zeros at the front" in found.stdout
     assert "the answer: [0, 1, 2, 3, 0, 0]" in found.stdout
     assert "3 of 4 right\nto try again: xbuild learn 8" in found.stdout
     assert re.search(r"^ 8  3/4 ", xbuild("learn").stdout, re.MULTILINE)
@@ -83,7 +84,7 @@ def test_a_copy_is_graded(folder: Path) -> None:
     judge = xbuild("learn", 8, "--check", copy)
     assert judge.exit_code == 1
     assert "wrong    The padding is low -1, high 2, interior 1." in judge.stdout
-    assert "\n         expected 6 numbers, got 1\n" in judge.stdout
+    assert "\n         Expected 6 numbers, got 1.\n         Apply the interior padding first" in judge.stdout
     assert "3 of 4 right" in judge.stdout
     copy.write_text(copy.read_text().replace("[9]", '"0 2 0 3 0 0"'))
     assert xbuild("learn", 8, "--check", copy).exit_code == 0

@@ -120,8 +120,9 @@ def _check_lesson(number: int, attempt: Path) -> None:
     right = [question for question in questions if not question.is_open and question.accepts(question.guess)]
     for question in questions:
         say(f"{_grade(question, right):<7}  {question.words}")
-        if not question.is_open and question not in right and (why := question.mismatch(question.guess)):
-            say(f"{'':<7}  {why}")
+        if not question.is_open and question not in right:
+            for line in filter(None, (question.comment(question.guess), question.feedback.hint)):
+                say(f"{'':<7}  {line}")
     if right:
         learner.note(lesson.name, *(question.words for question in right))
     _say_trouble(learner)

@@ -33,8 +33,25 @@ def is_right(guess: Any, truth: Any, choices: Sequence[str] = ()) -> bool:
     if isinstance(truth, str):
         extents = _extents(truth)
         return _normalize(guess) == _normalize(truth) or (extents is not None and _guessed_numbers(guess) == extents)
-    expected, guessed = numbers(truth), _read_numbers(guess) if isinstance(guess, str) else numbers(guess)
+    expected, guessed = numbers(truth), read_numbers(guess) if isinstance(guess, str) else numbers(guess)
     return expected is not None and guessed is not None and _are_equal(guessed, expected)
+
+
+def is_same_answer(guess: Any, other: str, choices: Sequence[str] = ()) -> bool:
+    """Whether two answers, right or wrong, mean the same: the same choice, numbers, shape or text.
+
+    >>> is_same_answer([[1, 2]], "1 2"), is_same_answer("5 5", "f32[5,5]"), is_same_answer("1 2", "2 1")
+    (True, True, False)
+    """
+    if guess is None:
+        return False
+    if choices:
+        return bool(found := _match_choice(guess, choices)) and found == _match_choice(other, choices)
+    guessed = read_numbers(guess) if isinstance(guess, str) else numbers(guess)
+    meant = _extents(other) or read_numbers(other)
+    if guessed and meant:
+        return _are_equal(guessed, meant)
+    return bool(_normalize(guess)) and _normalize(guess) == _normalize(other)
 
 
 def answer_text(value: Any) -> str:
@@ -68,7 +85,7 @@ def numbers(value: Any) -> list[float] | None:
         return None
 
 
-def _read_numbers(text: str) -> list[float] | None:
+def read_numbers(text: str) -> list[float] | None:
     """The numbers of a typed line; None if the line contains anything else."""
     read: list[float] = []
     for word in filter(None, _FILLING.split(text.strip())):
@@ -101,7 +118,7 @@ def _extents(text: str) -> list[float] | None:
 
 def _guessed_numbers(guess: Any) -> list[float] | None:
     """The numbers of a guess; None if it has no numbers, or contains anything else."""
-    return (_read_numbers(guess) if isinstance(guess, str) else numbers(guess)) or None
+    return (read_numbers(guess) if isinstance(guess, str) else numbers(guess)) or None
 
 
 def _normalize(text: Any) -> str:
@@ -138,7 +155,7 @@ def mismatch(guess: Any, truth: Any, choices: Sequence[str] = ()) -> str:
     if choices:
         last = chr(ord("a") + len(choices) - 1)
         return "" if _match_choice(guess, choices) else f"expected one of the choices a to {last}"
-    guessed, expected = _read_numbers(guess) if isinstance(guess, str) else numbers(guess), numbers(truth)
+    guessed, expected = read_numbers(guess) if isinstance(guess, str) else numbers(guess), numbers(truth)
     if isinstance(truth, str) or expected is None:
         is_shape = isinstance(truth, str) and _extents(truth) is not None
         return "expected a word, got a number" if guessed and not is_shape else ""

@@ -8,6 +8,8 @@ Sections:
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +27,9 @@ from .. import running
 from ..core.graph import Computation, Module, ModuleGroup
 from ..text.reader import parse_hlo
 from ..traces import Trace
-from .answers import answer_text, is_right, mismatch
+from .answers import answer_text, is_right, is_same_answer, mismatch
+from .changing import Changeable
+from .feedback import Feedback, feedback_on
 
 # ----------------------------------------------------------------------------
 # Claims: who decides an answer
@@ -150,23 +154,46 @@ class Question:
     compute: Callable[[], Any] = attrs.field(repr=False)
     claim: Claim
     choices: tuple[str, ...] = ()
+    changeable: Changeable | None = None
+    printed: str = attrs.field(default="", init=False)
+
+    @property
+    def feedback(self) -> Feedback:
+        """The hint, and the sentences about typical wrong answers."""
+        return feedback_on(self.words)
 
     @cached_property
     def truth(self) -> Any:
-        """The answer; the program runs when this is first read."""
-        return self.compute()
+        """The answer; the program runs when this is first read. What it prints may state the answer: see `printed`."""
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            answer = self.compute()
+        self.printed = out.getvalue().rstrip()
+        return answer
 
     @property
     def is_open(self) -> bool:
         return self.guess is OPEN
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the guess is None, with which a learner asks for the answer."""
+        return self.guess is None
+
     def accepts(self, guess: Any) -> bool:
         """Whether this guess is right."""
-        return is_right(guess, self.truth, self.choices)
+        return guess is not None and is_right(guess, self.truth, self.choices)
 
-    def mismatch(self, guess: Any) -> str:
-        """Why this guess has the wrong kind or number of answers; "" if both are right."""
-        return mismatch(guess, self.truth, self.choices)
+    def comment(self, guess: Any) -> str:
+        """A sentence about a wrong guess: what the learner thought, or that it has the wrong kind or number of answers.
+
+        It is empty if the guess is neither typical nor of the wrong kind.
+        """
+        wrong = self.feedback.wrong.items()
+        typical = next((why for other, why in wrong if is_same_answer(guess, other, self.choices)), "")
+        if typical:
+            return typical
+        reason = mismatch(guess, self.truth, self.choices)
+        return f"{reason[0].upper()}{reason[1:]}." if reason else ""
 
 
 class Session(Protocol):
@@ -187,8 +214,7 @@ class PrintSession:
 
     def ask(self, question: Question) -> None:
         self._waits = question.is_open
-        print(*[question.words, *lettered_choices(question)], sep="\n")  # before the program runs, which may print
-        print(grade_text(question))
+        print(question_text(question))
 
     def show(self, thing: Any) -> None:
         """Show a thing, unless the question before it has no guess yet."""
@@ -249,7 +275,18 @@ def ask(
             )
         claim = on_xla(truth, *inputs)
     pick = of or (lambda result: result)
-    _session.get().ask(Question(question, guess, lambda: pick(_answer(truth, inputs)), claim, tuple(choices)))
+    changeable = _changeable(truth, inputs)
+    _session.get().ask(
+        Question(question, guess, lambda: pick(_answer(truth, inputs)), claim, tuple(choices), changeable)
+    )
+
+
+def _changeable(truth: Any, inputs: tuple[Any, ...]) -> Changeable | None:
+    """The program that computes the answer, if it takes arrays that a learner can change."""
+    program = module_of(truth) if isinstance(truth, Computation | Module) else None
+    if not isinstance(program, Module) or not program.entry.parameters:
+        return None
+    return Changeable(program, rows_of(truth, inputs))
 
 
 def show(thing: Any) -> None:
@@ -276,12 +313,23 @@ def grade_text(question: Question) -> str:
     """The grade of a question's guess, or instructions for answering an open question."""
     if question.is_open:
         return "  not answered yet: replace the three dots with your answer, and run this again"
-    right = question.accepts(question.guess)
-    why = "" if right else question.mismatch(question.guess)
-    lines = [f"  yours  {answer_text(question.guess)}   {'right' if right else 'wrong'}{why and f': {why}'}"]
-    if not right:
-        lines.append(f"  the answer  {answer_text(question.truth)}")
-    return "\n".join([*lines, f"  {question.claim}"])
+    if question.is_given_up:
+        return "\n".join(
+            [f"  the answer  {answer_text(question.truth)}", *_printed_lines(question), f"  {question.claim}"]
+        )
+    yours = f"  yours  {answer_text(question.guess)}"
+    if question.accepts(question.guess):
+        return "\n".join([f"{yours}   right", *_printed_lines(question), f"  {question.claim}"])
+    lines = [
+        f"{yours}   wrong",
+        question.comment(question.guess),
+        question.feedback.hint and f"Hint: {question.feedback.hint}",
+    ]
+    return "\n  ".join([*filter(None, lines), "to see the answer, replace your guess with None"])
+
+
+def _printed_lines(question: Question) -> list[str]:
+    return [f"  {line}".rstrip() for line in question.printed.splitlines()]
 
 
 def lettered_choices(question: Question) -> list[str]:

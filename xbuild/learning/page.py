@@ -21,7 +21,7 @@ from attrs import define, field
 from shape_inference.escaping import filled, in_html, in_json, policy
 
 from ..pages import script_text
-from .answers import answer_text, numbers
+from .answers import answer_text, numbers, read_numbers
 from .cells import Cell, play
 from .lesson import Question, as_html, session
 from .shelf import ShelfEntry
@@ -41,10 +41,11 @@ class PageSession:
     def ask(self, question: Question) -> None:
         """Write a form with the question, and store the answer for the page's script."""
         self.flush()
-        self.questions.append({**_answer_facts(question), "printed": self._take_printed()})
+        self.questions.append({**_answer_facts(question), "printed": question.printed})
         self.parts.append(
             f'<form><p>{inline_html(question.words)}</p><div class="row">{_fields(question)}'
-            '<button type="button" data-show>Show the answer</button></div><output></output></form>'
+            f'<button type="button" data-show>{"Hint" if question.feedback.hint else "Show the answer"}</button></div>'
+            "<output></output></form>"
         )
 
     def show(self, thing: Any) -> None:
@@ -83,10 +84,23 @@ def _fields(question: Question) -> str:
 
 
 def _answer_facts(question: Question) -> dict[str, Any]:
-    """The answer as the script compares it: text, or numbers with NaN and infinities as words."""
-    truth, facts = question.truth, {"shown": answer_text(question.truth), "claim": str(question.claim)}
-    expected = None if isinstance(truth, str) or question.choices else numbers(truth)
-    return {**facts, "text": str(truth)} if expected is None else {**facts, "numbers": [*map(_json_number, expected)]}
+    """The answer, the hint and the typical wrong answers, as the script compares and shows them."""
+    truth, feedback = question.truth, question.feedback
+    return {
+        "shown": answer_text(truth),
+        "claim": str(question.claim),
+        "hint": feedback.hint,
+        "variants": question.changeable.variants() if question.changeable else [],
+        "wrong": [{**_comparable(other, question), "why": why} for other, why in feedback.wrong.items()],
+        **_comparable(truth, question),
+    }
+
+
+def _comparable(answer: Any, question: Question) -> dict[str, Any]:
+    """An answer as the script compares it: text, or numbers with NaN and infinities as words."""
+    is_text = bool(question.choices) or isinstance(question.truth, str)
+    found = None if is_text else read_numbers(answer) if isinstance(answer, str) else numbers(answer)
+    return {"text": str(answer)} if found is None else {"numbers": [*map(_json_number, found)]}
 
 
 def _json_number(value: float) -> float | str:

@@ -11,11 +11,14 @@ from ..core.report_text import StyledText
 from ..stepping.console import TextConsole
 from .answers import answer_text
 from .cells import Cell, play
+from .changing import UnusableNumbers
 from .lesson import Question, as_text, lettered_choices, session
 from .progress import Progress
 from .shelf import ShelfEntry
 
 RETRY = "Try again, or press Enter to see the answer."
+RETRY_FOR_HINT = "Try again, or press Enter for a hint."
+_TRY = "try "
 
 
 class EndOfInput(Exception):
@@ -31,23 +34,69 @@ class TerminalSession:
     note: Callable[[str], None]
     right: int = field(default=0, init=False)
     asked: int = field(default=0, init=False)
+    missed: list[Question] = field(factory=list, init=False)
+    answered: Question | None = field(default=None, init=False)
+    explains_try: bool = field(default=True, init=False)
 
     def ask(self, question: Question) -> None:
         """Ask until the answer is right or the learner gives up; then print the answer and the claim."""
         self.asked += 1
+        if not self._is_answered(question):
+            self.missed.append(question)
+
+    def ask_again(self) -> None:
+        """Ask the questions once more whose answers the learner has seen."""
+        if self.missed:
+            self.console.prose(StyledText("\nOnce more, the questions whose answers you have seen", "title"))
+        for question in self.missed:
+            self._is_answered(question)
+
+    def _is_answered(self, question: Question) -> bool:
+        """Whether the learner gives the right answer; the first empty line shows the hint, and the next the answer."""
         self.console.prose(StyledText(f"\n? {question.words}", "title"))
         for line in lettered_choices(question):
             self.console.prose(line)
-        while (guess := self._read_line()) and not question.accepts(guess):
-            why = question.mismatch(guess)
-            message = StyledText(f"  {why}. " if why else "  Not quite. ", "waits" if why else "bad")
-            self.console.prose(message, RETRY)
+        hint, retry = question.feedback.hint, RETRY
+        if hint:
+            retry = RETRY_FOR_HINT
+        while (guess := self._read_line()) or hint:
+            if not guess:
+                self.console.prose(StyledText(f"  Hint: {hint} ", "waits"), RETRY)
+                hint, retry = "", RETRY
+            elif guess.startswith(_TRY):
+                self._try(guess.removeprefix(_TRY))
+            elif question.accepts(guess):
+                break
+            else:
+                why = question.comment(guess)
+                self.console.prose(StyledText(f"  {why or 'Not quite.'} ", "waits" if why else "bad"), retry)
         if guess:
             self.right += 1
             self.note(question.words)
         label = StyledText("  right: " if guess else "  the answer: ", "good" if guess else "waits")
         self.console.prose(label, answer_text(question.truth))
+        for line in question.printed.splitlines():
+            self.console.prose(f"    {line}")
         self.console.prose(StyledText(f"  {question.claim}", "dim"))
+        self.answered = question
+        if question.changeable is not None and self.explains_try:
+            self.explains_try = False
+            usage = (
+                f"  Other numbers? At the next question, type {question.changeable.usage} with numbers for the shapes."
+            )
+            self.console.prose(StyledText(usage, "dim"))
+        return bool(guess)
+
+    def _try(self, line: str) -> None:
+        """Run the program of the last answered question with other numbers, and show the value of each instruction."""
+        changeable = None if self.answered is None else self.answered.changeable
+        if changeable is None:
+            self.console.prose(StyledText("  The question before this one has no program that takes numbers.", "waits"))
+            return
+        try:
+            self.show("\n".join(changeable.run_line(line)))
+        except UnusableNumbers as reason:
+            self.console.prose(StyledText(f"  {reason}", "waits"))
 
     def _read_line(self) -> str:
         self.console.out.write("> ")
@@ -94,6 +143,7 @@ def teach(entry: ShelfEntry, console: TextConsole, read: Callable[[], str], prog
     try:
         with session(taught):
             play(entry.path, entry.cells, taught.cell)
+            taught.ask_again()
     except EndOfInput:
         console.prose("\n", StyledText(_saved_text(taught.right), "dim"))
         return False
