@@ -20,8 +20,9 @@ SCHEDULE_KINDS = frozenset({
     "bad_pairs", "bad_schedule", "channel_kind_mix", "companion_conflict", "cycle", "data_dependent", "deadlock",
     "device_out_of_range", "disallowed_computation", "done_channel_mismatch", "done_kind_mismatch",
     "duplicate_channel", "duplicate_done", "group_disagreement", "host_flag_mismatch", "invalid_group",
-    "missing_done", "missing_participant", "missing_recv", "missing_send", "missing_start", "nest_mismatch",
-    "not_partitioned", "peer_mismatch", "reducer_mismatch", "self_send", "shape_mismatch", "start_misused",
+    "mispaired", "missing_done", "missing_participant", "missing_recv", "missing_send", "missing_start",
+    "nest_mismatch",
+    "not_partitioned", "peer_mismatch", "race", "reducer_mismatch", "self_send", "shape_mismatch", "start_misused",
     "trip_count_mismatch", "variance_broken",
 })  # fmt: skip
 
@@ -40,7 +41,7 @@ TEXT_KINDS = frozenset({
 
 STRICT_KINDS = frozenset({
     "division_by_zero", "division_overflow", "index_clamped", "inf_born", "nan_born", "nan_converted",
-    "promise_broken", "shift_out_of_range", "undefined_read", "update_dropped", "value_out_of_range",
+    "promise_broken", "race", "shift_out_of_range", "undefined_read", "update_dropped", "value_out_of_range",
     "variance_broken",
 })  # fmt: skip
 

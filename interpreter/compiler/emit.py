@@ -23,6 +23,7 @@ from shape_inference import AnyShape, Shape, TokenShape, leaves
 from shape_inference.elided import ElidedArray
 from shape_inference.trees import fill, flatten, map_leaves
 from shape_inference.types import f32, f64
+from xbuild.checking.races import CALLERS
 from xbuild.core.attributes import Array
 from xbuild.core.diagnostics import BuildError
 from xbuild.core.graph import Computation, Instruction
@@ -293,6 +294,7 @@ class PlanOptions:
     `orders`: each listed computation runs in its listed order, other computations in recorded order.
     `shared`: one device computes the values at these call paths for all devices.
     `strict`: each value is checked for clamped indices, dropped updates, numbers out of range and undefined elements.
+    `buffered`: the plan reports to the buffers of its device when computations begin and end, and each instruction.
     `flushed`: denormal numbers are flushed by array operations, not by the processor's mode.
     """
 
@@ -303,6 +305,7 @@ class PlanOptions:
     orders: tuple[Order, ...] = ()
     shared: frozenset[CallPath] = frozenset()
     strict: bool = False
+    buffered: bool = False
     flushed: bool = False
 
     @property
@@ -377,9 +380,11 @@ class Emitter:
         if self.written > self.most:
             raise BuildError("too_many_calls", TOO_MANY.format(computation.name, self.most), WAY_OUT)
         local: dict[Instruction, Expr] = dict(zip(computation.parameters, arguments, strict=True))
-        needed = frozenset(computation.instructions) if self.options.watched else live(computation)
+        is_complete = self.options.watched or self.options.buffered
+        needed = frozenset(computation.instructions) if is_complete else live(computation)
         for parameter, argument in local.items():
             self.observe(parameter, argument, (*path, PlanPlace(parameter)))
+        self.report("enter", path, computation, path[-1].branch if path else None)
         ordered = dict(self.options.orders).get(computation, computation.instructions)
         todo = [i for i in ordered if i not in local and i in needed]
         for is_shared, run in itertools.groupby(todo, lambda i: self.is_shared(i, path)):
@@ -388,6 +393,7 @@ class Emitter:
                 emit_shared(self, computation, block, local, path)
             else:
                 self.emit_block(computation, block, local, path)
+        self.report("leave", path, computation, line=(*path, PlanPlace(computation.root)))
         return local[computation.root]
 
     def emit_block(
@@ -416,10 +422,13 @@ class Emitter:
         here = (*path, PlanPlace(instruction))
         if self._is_timed(instruction):
             self.lines.add("check_time()", here)
+        if instruction.opcode in CALLERS:
+            self.report("call", path, instruction)
         if factors:
             result = _emit_unrounded_sum(self, instruction, [*operands, *factors], here)
         else:
             result = planned.get(instruction.opcode, _emit_rule_call)(self, instruction, operands, here)
+        self.report("step", path, instruction, line=here)
         self.emit_check(instruction, operands, result, here)
         self.observe(instruction, result, here)
         return result
@@ -441,6 +450,15 @@ class Emitter:
             values = "".join(f"{spell(argument)}, " for argument in arguments)
             call = f"{self.bind('s', check)}(device, ({values}), {spell(result)})"
             self.lines.add(f"{check.guard(self, spell(result))}{call}", path)
+
+    def report(self, method: str, path: Path, *arguments: Any, line: Path | None = None) -> None:
+        """Emit a report to the buffers of the device; what a fusion or an async-start calls is not reported."""
+        if self.options.buffered and all(place.instruction.opcode in CALLERS for place in path):
+            texts = [
+                self.bind("b", each) if isinstance(each, Instruction | Computation) else repr(each)
+                for each in arguments
+            ]
+            self.lines.add(f"device.buffers.{method}({', '.join(texts)})", line or path)
 
     def observe(self, instruction: Instruction, value: Expr, path: Path) -> None:
         self.mark(path)
@@ -481,7 +499,7 @@ class Emitter:
 
     def function_name(self, computation: Computation, path: Path) -> str:
         """The plan's function for a computation: one for all calls, or one for each call path where paths matter."""
-        by_path = self.options.watched or self.options.shared or communicates(computation)
+        by_path = self.options.watched or self.options.shared or self.options.buffered or communicates(computation)
         key: Any = (computation, path) if by_path else computation
         if key not in self._called:
             self._called[key] = f"f{len(self._called)}_"

@@ -48,7 +48,7 @@ from ..rules.denormals import (
     with_mode,
 )
 from ..rules.limits import Limits, unlimited
-from ..strict import Ledger, StrictFailure, check_promises
+from ..strict import Buffers, Ledger, StrictFailure, check_promises, frames_by_device
 from .device import Device
 from .ends import drive, raise_end
 from .estimates import YEAR, check_bytes, check_time, least_seconds
@@ -220,12 +220,19 @@ def execute(
                 observed=isinstance(watch, PathObserver), marked=isinstance(watch, MarkObserver), sequential=sequential,
                 shared=shared, strict=strict, flushed=flush and not HAS_MODE,
             )  # fmt: skip
-            plans = [plan_of(module.entry, _ordered(options, verdict, n)) for n, module in enumerate(modules)]
+            frames = frames_by_device(program) if strict else {}
+            plans = [
+                plan_of(module.entry, _ordered(evolve(options, buffered=True) if n in frames else options, verdict, n))
+                for n, module in enumerate(modules)
+            ]
         pool = SharedPool(len(modules))
         devices = [
             Device(number, module, plan, watch, pool, seed, ledger)
             for number, (module, plan) in enumerate(zip(modules, plans, strict=True))
         ]
+        for number, frame in frames.items():
+            assert ledger is not None
+            devices[number].buffers = Buffers(frame, devices[number], ledger)
         with _add_findings_to_errors(ledger):
             grid = Grid(devices, feeds_by_device(infeed, len(devices)), outfeed, send_buffers, grid_of(program))
             drive(grid, arguments, limits, verdict, flush)

@@ -59,6 +59,7 @@ from .deadlock.repair import find_repair, most_tries
 from .model.describe import finding
 from .model.program import GridProgram, Order, Orders, Schedule, as_program, devices_text, program_of
 from .model.verdict import CheckArguments, Finding, Repair, Scope, Verdict, VerdictKind
+from .races import with_races
 from .scenarios import conclude, external_wait_findings
 from .structure.collective_matching import collective_faults, collective_identities
 from .structure.structure import structure_faults
@@ -108,7 +109,8 @@ def check(
     with no_collection(), room_for_calls({device_class.module.entry for device_class in arguments.program.classes}):
         try:
             with within(max_seconds), during("checking the program"):
-                return evolve(_verdict(arguments), asked=arguments, notes=_notes(arguments.program))
+                found = with_races(_verdict(arguments), arguments.program)
+                return evolve(found, asked=arguments, notes=_notes(arguments.program))
         except DeadlineError:
             if max_seconds is None:  # the deadline is that of a caller
                 raise

@@ -115,6 +115,7 @@ EXPLANATIONS = {
     "duplicate_done": "A send, a recv or another start is completed twice.",
     "group_disagreement": "Devices that meet in one collective state different replica groups.",
     "host_flag_mismatch": "A send or recv is a host transfer and its done is not, or the reverse.",
+    "mispaired": "A runtime pairs two calls by their order, but the program names different channels or collectives.",
     "missing_done": "A send, a recv or another start is never completed.",
     "missing_participant": "A replica that runs a collective is in none of its groups.",
     "missing_recv": "A send has no recv on its channel.",
@@ -124,6 +125,8 @@ EXPLANATIONS = {
     "not_partitioned": "This is one program for all devices together; XLA's partitioner has not made one for each "
     "device yet.",
     "peer_mismatch": "The two ends of a channel name different devices as each other's peer.",
+    "race": "An instruction overwrites a buffer before all readers of its value have ended, or while a start still writes "
+    "to it.",
     "reducer_mismatch": "Programs meet in a collective, but use different reducers.",
     "self_send": "A device sends to itself.",
     "shape_mismatch": "Two statements of a shape differ: a send and its recv, or HLO text and shape inference.",
