@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from attrs import define, evolve, field
@@ -50,6 +50,8 @@ from .witness import literals_explain, measure_distance, run_probes
 Arrays: TypeAlias = list[list[Array]]
 """The arrays of each device."""
 
+Decided = TypeVar("Decided")
+
 _WORD_BYTES = 8  # a number of the fields, or an integer while it is drawn
 
 _SURE = {"literals", "types", "domain", "constants", "layouts", "rows", "extents"}
@@ -65,7 +67,8 @@ class ProgramComparison:
     `smaller` gives the comparison of both with extents divided by a number; `wider` that of both with a number of
     elements in each array; None if that is not possible. The last parameters of both are their `unknowns`; `unpaired`
     says of which other constants the text omits elements. `extents` has a text for each extent that is smaller than in
-    the given programs, and `trips` one for each loop of which a few trips are evaluated.
+    the given programs, and `trips` one for each loop of which a few trips are evaluated. `corresponds` says whether the
+    states of two loops that correspond here do so in the given programs, too.
     """
 
     one: Subject
@@ -82,6 +85,7 @@ class ProgramComparison:
     unpaired: str = ""
     extents: tuple[str, ...] = ()
     trips: tuple[str, ...] = ()
+    corresponds: Callable[[LoopPair], bool] = field(default=lambda pair: True)
     degrees: tuple[Degrees, Degrees] = field(init=False)
     assumed: tuple[tuple[str, int], ...] = field(init=False)
     done: int = field(default=0, init=False)
@@ -167,11 +171,46 @@ class ProgramComparison:
         """The verdict, after as many draws as the bound needs, and runs in floating point."""
         return evolve(self._verdict(), details=self.details)
 
+    def verdict_by_trips(self) -> Equivalence | None:
+        """The verdict "equal" if the programs agree at the trips of loops that are evaluated; else None."""
+
+        def found() -> Equivalence | None:
+            begun = time.process_time()
+            for reading in self._restarts():
+                with read_by(reading):
+                    by_trips = self._verdict_by_trips()
+                if by_trips is not None:
+                    return self._after_float_runs(by_trips, time.process_time() - begun)
+            return None
+
+        return self._decided(found)
+
+    def difference(self) -> Equivalence | None:
+        """The verdict "different" if one draw shows a difference with each reading of literals; else None."""
+
+        def found() -> Equivalence | None:
+            for reading in self._restarts():
+                with read_by(reading):
+                    if self._draw(0) is None:
+                        return None
+            with read_by(self.reading):
+                verdict = self._verdict_on_difference()
+            return verdict if verdict.kind == "different" else None
+
+        return self._decided(found)
+
     def _verdict(self) -> Equivalence:
+        def found() -> Equivalence:
+            by_types = self._verdict_by_types()
+            return self._verdict_by_values() if by_types is None else by_types
+
+        return self._decided(found)
+
+    def _decided(self, decide: Callable[[], Decided]) -> Decided | Equivalence:
+        """What a function decides; "undecided" if a run cannot be evaluated, or stops."""
         try:
             with during("comparing the programs"):
-                by_types = self._verdict_by_types()
-                return self._verdict_by_values() if by_types is None else by_types
+                return decide()
         except Undecidable as error:
             return self._undecided(error.reason, reason=self.unpaired if error.reason == OMITTED else "")
         except LimitReached as error:
@@ -189,8 +228,7 @@ class ProgramComparison:
 
     def _verdict_by_values(self) -> Equivalence:
         begun = time.process_time()
-        for reading, draws_known in self._readings():
-            self._restart(reading, draws_known=draws_known)
+        for reading in self._restarts():
             with read_by(reading):
                 found = self._verdict_over_fields()
             if found is not None:
@@ -198,6 +236,12 @@ class ProgramComparison:
         with read_by(self.reading):
             found = self._verdict_on_difference()
         return self._after_float_runs(found, time.process_time() - begun) if found else found
+
+    def _restarts(self) -> Iterator[LiteralReading]:
+        """The readings of literals to try, in order; the draws start again with each."""
+        for reading, draws_known in self._readings():
+            self._restart(reading, draws_known=draws_known)
+            yield reading
 
     def _readings(self) -> Iterator[tuple[LiteralReading, bool]]:
         """The readings of literals and draws of domains to try, in order, until the programs are equal."""
@@ -213,9 +257,10 @@ class ProgramComparison:
         """The verdict of the draws; None if the programs differ at the last one."""
         required = least = self.least
         depends = least == CHOOSING
-        by_trips = self._verdict_by_trips()
-        if by_trips is not None:
-            return by_trips
+        if all(map(has_long_loops, (self.one, self.other))):
+            by_trips = self._verdict_by_trips()
+            if by_trips is not None:
+                return by_trips
         while self.done < required:
             with during("evaluating both", lambda: self.done, required, "random inputs"):
                 found = self._draw(self.done)
@@ -236,7 +281,7 @@ class ProgramComparison:
 
     def _verdict_by_trips(self) -> Equivalence | None:
         """The verdict "equal" on programs with long loops, of which a few trips are evaluated; else None."""
-        if self.one.devices != 1 or not all(map(has_long_loops, (self.one, self.other))):
+        if self.one.devices != 1:
             return None
         pairs: list[LoopPair] = []
         while True:
@@ -248,7 +293,7 @@ class ProgramComparison:
             if not any(each.states for each in unpaired):
                 break
             pair = next_pair(*unpaired)
-            if pair is None:
+            if pair is None or not self.corresponds(pair):
                 return None
             pairs.append(pair)
         self.trips = tuple(map(str, pairs))
@@ -291,7 +336,7 @@ class ProgramComparison:
         """The degrees of both programs, in which the states of these loops are new variables."""
         found = self.degree_bounds()
         for side, degrees in enumerate(found):
-            degrees.renewed = {pair.keys[side]: (pair.carried(side), sorted(pair.written[side])) for pair in pairs}
+            degrees.renewed = {pair.keys[side]: (pair.carried(side), pair.renewed(side)) for pair in pairs}
         return found
 
     def _agree_at(self, cuts: Cuts, pairs: Sequence[LoopPair], number: int) -> bool:

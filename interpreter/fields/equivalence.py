@@ -24,7 +24,7 @@ from ..runtime.run import Refused
 from .comparison import ProgramComparison
 from .draws import domains_of
 from .layouts import Layouts, ResolvedLayouts, layouts_in_text, own_layouts, resolve_layouts, with_more
-from .reduction import LARGE, reduced, work
+from .reduction import LARGE, SmallerPrograms, has_long_loops, reduced, work
 from .rules.opaque import RowDims, is_opaque
 from .run import Subject
 from .unknowns import Constants, pair_unknowns, unpaired, with_parameters
@@ -177,15 +177,31 @@ def _compare(
         except (Refused, XbuildError):
             return None
 
-    reduction = None
-    if reduce_extents is not False and not values and (reduce_extents or work(first) + work(second) > LARGE):
+    def at_smaller(**given: bool) -> tuple[SmallerPrograms, ProgramComparison] | None:
+        """The programs with smaller extents, and their comparison."""
+        found = None
         with suppress(DeadlineError), within(limits.seconds):
-            reduction = reduced(first, second, layouts, arguments)
-    if reduction is not None:
-        found = compared(
-            reduction.one, reduction.other, reduction.laid, arguments=arguments, extents=reduction.texts
-        ).verdict()
-        return reduction.given_verdict(found, (first, second))
+            found = reduced(first, second, layouts, arguments, **given)
+        if found is None:
+            return None
+        return found, compared(
+            found.one, found.other, found.laid,
+            arguments=arguments, extents=found.texts, corresponds=found.corresponds,
+        )  # fmt: skip
+
+    if reduce_extents is not False and not values and (reduce_extents or work(first) + work(second) > LARGE):
+        if first.devices == 1 and all(map(has_long_loops, (first, second))):
+            for given, decide in (
+                ({"by_trips": True}, ProgramComparison.verdict_by_trips),
+                ({"is_search": True}, ProgramComparison.difference),
+            ):
+                smaller = at_smaller(**given)
+                found = None if smaller is None else decide(smaller[1])
+                if smaller is not None and found is not None and found.kind != "undecided":
+                    return smaller[0].given_verdict(evolve(found, details=smaller[1].details), (first, second))
+        smaller = at_smaller()
+        if smaller is not None:
+            return smaller[0].given_verdict(smaller[1].verdict(), (first, second))
     return compared(
         first,
         second,

@@ -26,6 +26,7 @@ from xbuild.properties.placement import is_same, target_of
 from xbuild.properties.sites import reached
 from xbuild.sharding.rules import reducer_of, rule_of
 
+from .device_axes import SUMS, groups_along, is_kept, layout_axes, rows_taken
 from .layouts import DeviceLayout, ResolvedLayouts, pieces_of
 from .rules.opaque import RowDims, function_key, has_rows, is_opaque
 from .run import Subject
@@ -132,9 +133,13 @@ _BY_RULE = opcodes(lambda op: op.elements == "same_place") | {
 
 @define(eq=False)
 class SharedExtents:
-    """The factors of the dimensions of all values of two programs."""
+    """The factors of the dimensions of all values of two programs.
+
+    `devices` are those of the number of a device of the second program; empty if its devices have no axes.
+    """
 
     rowwise: RowDims
+    devices: Factors = field(factory=list)
     dims: dict[tuple[Instruction, int], list[Factors]] = field(factory=dict)
     functions: dict[Any, list[list[Factors]]] = field(factory=dict)
 
@@ -153,14 +158,53 @@ class SharedExtents:
 
     def read(self, module: Module) -> None:
         """Take all instructions of a program."""
+        rows = self._read_numbers(module) if self.devices else {}
         for computation in reached(module.entry):
             for each in computation.instructions:
                 ask()
-                self._read(each)
+                if each in rows:
+                    self._take_row(each)
+                else:
+                    self._read(each)
         for computation in reached(module.entry):
             for each in computation.instructions:
                 if each.opcode == "constant":
                     self._fix_places(each)
+
+    def _read_numbers(self, module: Module) -> dict[Instruction, Instruction]:
+        """Let the number of a device have the axes along which collectives go, and constants with a row for each.
+
+        Axes keep their extents if devices are told apart in another way.
+        """
+        rows, is_only = rows_taken(module)
+        if not is_only or any(is_kept(each) for one in reached(module.entry) for each in one.instructions):
+            fix(self.devices)
+        for table in dict.fromkeys(rows.values()):
+            unify(self.of(table)[0], self.devices)
+        return rows
+
+    def _take_row(self, each: Instruction) -> None:
+        """A dynamic-slice of the row of the device: the row has the other dimensions of the constant."""
+        for given, made in zip(self.of(each.operands[0])[1:], self.of(each)[1:], strict=True):
+            if extent_of(given) == extent_of(made):
+                unify(given, made)
+            else:
+                fix([*given, *made])
+
+    def axes(self, each: Instruction) -> Factors | None:
+        """The axes along which a collective goes, the major one first; None if it does not go along axes."""
+        axes = flat(self.devices)
+        extents = [atom.size for atom in axes]
+        along = groups_along(each, prod(extents), extents) if axes else None
+        return None if along is None else [axes[number] for number in along]
+
+    def _axes_or_fixed(self, each: Instruction, count: int) -> Factors:
+        """The axes of a group of so many devices; a number that stays if it does not go along axes."""
+        axes = self.axes(each)
+        if axes is not None and prod(atom.size for atom in axes) == count:
+            return axes
+        fix(self.devices)
+        return [Atom(count, is_fixed=True)]
 
     def _same(self, one: Iterable[list[Factors]], other: Iterable[list[Factors]]) -> None:
         for left, right in zip(one, other, strict=True):
@@ -177,6 +221,9 @@ class SharedExtents:
 
     def _read(self, each: Instruction) -> None:
         opcode = each.opcode
+        if opcode in SUMS:
+            axes = self.axes(each)
+            fix(self.devices if axes is None else () if adds(each) else axes)
         if opcode == "parameter":
             self.arrays(each)
         elif opcode in SAME_ARRAYS or (is_same(each) and len(each.operands) == 1):
@@ -201,10 +248,14 @@ class SharedExtents:
                 self._same(self.arrays(called.root), self.arrays(each))
         elif opcode == "all_gather" and len(each.operands) == 1:
             whole, part = self.of(each), self.of(each.operands[0])
-            self._split_over_devices(whole, part, each.attributes.all_gather_dimension)
+            self._split_over_devices(each, whole, part, each.attributes.all_gather_dimension)
         elif opcode == "reduce_scatter" and len(each.operands) == 1:
             whole, part = self.of(each.operands[0]), self.of(each)
-            self._split_over_devices(whole, part, each.attributes.scatter_dimension)
+            self._split_over_devices(each, whole, part, each.attributes.scatter_dimension)
+        elif opcode == "all_to_all" and each.attributes.split_dimension is not None:
+            self._exchange(each)
+        elif opcode == "scatter" and len(each.operands) == 3:
+            self._scatter(each)
         elif opcode == "slice":
             self._sliced(each)
         elif opcode == "concatenate":
@@ -240,7 +291,7 @@ class SharedExtents:
             self._same(roots, results[: len(roots)])
         elif each.opcode == "all_gather_start":
             for whole, part in zip(results, given, strict=True):
-                self._split_over_devices(whole, part, each.attributes.all_gather_dimension)
+                self._split_over_devices(each, whole, part, each.attributes.all_gather_dimension)
         else:
             self._same_as_first(given, results, each)
 
@@ -261,11 +312,43 @@ class SharedExtents:
             self._same(self.arrays(parameter), self.arrays(operand))
         self._same(self.arrays(called.root), self.arrays(each))
 
-    def _split_over_devices(self, whole: list[Factors], part: list[Factors], along: int) -> None:
+    def _split_over_devices(self, each: Instruction, whole: list[Factors], part: list[Factors], along: int) -> None:
         """The dimensions of an array, and of one of the equal parts that devices have of one dimension."""
+        count = extent_of(whole[along]) // max(extent_of(part[along]), 1)
+        axes = self._axes_or_fixed(each, count)
         for dim, (a, b) in enumerate(zip(whole, part, strict=True)):
-            count = extent_of(a) // max(extent_of(b), 1)
-            unify(a, [Atom(count, is_fixed=True), *b] if dim == along else b)
+            unify(a, [*axes, *b] if dim == along else b)
+
+    def _exchange(self, each: Instruction) -> None:
+        """An all-to-all: one dimension loses the axes of the group as its major factors, and one gets them."""
+        a, (given, made) = each.attributes, (self.of(each.operands[0]), self.of(each))
+        axes = self._axes_or_fixed(each, a.split_count)
+        for dim, (before, after) in enumerate(zip(given, made, strict=True)):
+            if a.split_dimension == a.concat_dimension == dim:
+                rest = [Atom(extent_of(before) // a.split_count)]
+                unify(before, [*axes, *rest])
+                unify(after, [*axes, *rest])
+            elif dim == a.split_dimension:
+                unify(before, [*axes, *after])
+            elif dim == a.concat_dimension:
+                unify(after, [*axes, *before])
+            else:
+                unify(before, after)
+
+    def _scatter(self, each: Instruction) -> None:
+        """Windows of updates go to rows that integers state; if they are added to zeros, updates are terms of a sum."""
+        rule = rule_of(each)
+        if rule is None:
+            self._fix_all(each)
+            return
+        self._by_rule(each)
+        a = each.attributes
+        for dim in (*a.scatter_dims_to_operand_dims, *a.inserted_window_dims):
+            fix(self.of(each)[dim])
+        if is_sum(each):
+            return
+        updates = self.of(each.operands[2])
+        fix(atom for dim in summed(each) for atom in updates[dim])
 
     def _sliced(self, each: Instruction) -> None:
         a = each.attributes
@@ -351,11 +434,18 @@ class SharedExtents:
                 self._same(left, right)
                 continue
             for layout, whole, local in zip(layouts, left, right, strict=True):
+                if layout.sums is not None:
+                    fix(self.devices)
                 for dim, (a, b) in enumerate(zip(whole, local, strict=True)):
                     self._match_layout(layout, dim, a, b)
 
-    @staticmethod
-    def _match_layout(layout: DeviceLayout, dim: int, whole: Factors, local: Factors) -> None:
+    def _match_layout(self, layout: DeviceLayout, dim: int, whole: Factors, local: Factors) -> None:
+        axes = flat(self.devices)
+        along = layout_axes(layout, dim, extent_of(local), [atom.size for atom in axes]) if axes else None
+        if along is not None and extent_of(whole) == extent_of(local) * prod(axes[axis].size for axis in along):
+            unify(whole, [*(axes[axis] for axis in along), *local])
+            return
+        fix(self.devices)
         rows = [pieces_of(part[dim]) for part in layout.parts]
         sizes = {layout.sizes(device)[dim] for device in range(len(rows))}
         bounds = [end for row in rows for each in row for end in (each.start, each.stop)]
@@ -398,21 +488,33 @@ def extent_of(factors: Factors) -> int:
 
 
 def is_sum(each: Instruction) -> bool:
-    """Whether an instruction sums over the dimensions that it removes: a dot, or a reduction by addition from 0."""
+    """Whether an instruction sums over dimensions that it removes: a dot, or a reduction or scatter that adds to 0."""
     if not isinstance(each.shape, Shape) or each.shape.dtype.kind == "pred":
         return False
-    if each.opcode != "reduce":
+    if each.opcode not in ("reduce", "scatter"):
         return each.opcode == "dot"
-    if len(each.operands) != 2 or reducer_of(each.attributes.to_apply) != "add":
+    if len(each.operands) != (2 if each.opcode == "reduce" else 3) or not adds(each):
         return False
-    start = each.operands[1]
-    while start.opcode in ("convert", "copy"):
+    start = each.operands[1 if each.opcode == "reduce" else 0]
+    while start.opcode in ("convert", "copy", "broadcast"):
         start = start.operands[0]
     literal = start.attributes.literal if start.opcode == "constant" else None
     return literal is not None and not isinstance(literal, ElidedArray) and bool(np.all(np.asarray(literal) == 0))
 
 
+def adds(each: Instruction) -> bool:
+    """Whether the computation that an instruction applies to elements adds numbers."""
+    return reducer_of(each.attributes.to_apply) == "add" and each.shape.dtype.kind != "pred"  # type: ignore[union-attr]
+
+
+def terms_of(each: Instruction) -> Instruction:
+    """The operand of whose dimensions a sum goes over some."""
+    return each.operands[2 if each.opcode == "scatter" else 0]
+
+
 def summed(each: Instruction) -> tuple[int, ...]:
-    """The dimensions of the first operand over which a sum goes."""
+    """The dimensions of the terms over which a sum goes."""
     a = each.attributes
+    if each.opcode == "scatter":
+        return tuple(dim for dim in range(terms_of(each).shape.rank) if dim not in a.update_window_dims)  # type: ignore[union-attr]
     return a.lhs_contracting_dims if each.opcode == "dot" else a.dimensions  # type: ignore[no-any-return]

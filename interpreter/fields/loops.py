@@ -4,7 +4,8 @@ Let two loops have the same number of trips, and bodies that turn states that co
 Then their results correspond, by induction over the trips. So the bodies are evaluated at the first two trips, at one
 in the middle and at the last: both start from the same random state, and the states after the trip are compared.
 Integers of the state, such as the counter, are computed at all trips. Arrays of which each trip writes a part, such as
-the stacked results of a scan, keep what is written, are compared after the loop, and are new variables from there on.
+the stacked results of a scan, keep what is written. The state after the loop is compared, and is one of new variables
+from there on.
 That the bodies do at other trips what they do at these is assumed, and the verdict says so.
 
 What each device has of the state of the other loop is read off the first trips of a run.
@@ -216,6 +217,10 @@ class LoopPair:
         fixed = {*parts.integers, *parts.constant, *self.written[side]}
         return [n for n in range(len(arrays_of(loop))) if n not in fixed]
 
+    def renewed(self, side: int) -> list[int]:
+        """The places of a program's state that are new variables after the loop."""
+        return sorted({*self.carried(side), *self.written[side]})
+
     def __str__(self) -> str:
         *several, last = self.evaluated
         return f"{self.loops[0].name}: trips {', '.join(map(str, several))} and {last} of {self.total}"
@@ -310,7 +315,7 @@ class LoopSide:
         pair = self.pairs.get(path_key(path))
         if pair is None:
             return self.unpaired.end(device, path, state)
-        return self._replaced(pair, device, 0, state, sorted(pair.written[self.side]))
+        return self._replaced(pair, device, 0, state, pair.renewed(self.side))
 
     def _replaced(self, pair: LoopPair, device: int, trip: int, state: list[Any], places: Sequence[int]) -> list[Any]:
         """A state in which new variables are at these places, where the second program is compared with the first."""

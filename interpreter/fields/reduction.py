@@ -22,6 +22,7 @@ Sections:
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
@@ -36,15 +37,18 @@ from shape_inference.types import f64
 from xbuild.core.callbacks import CALLBACKS
 from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.core.op import OPS
+from xbuild.differentiation.context import inline_calls
 from xbuild.editing.refusals import infer_edited_shape
 from xbuild.process.limits import ask
 from xbuild.properties.effects import PLAIN_CALLS
 from xbuild.properties.placement import is_same, target_of
 from xbuild.properties.rewriting import Rewriter, with_called
 from xbuild.properties.trip_counts import trips_of
+from xbuild.sharding.stated_shardings import SHARDING
 from xbuild.text.header import ALIASES, DONORS, LAYOUT
 
 from .degrees import Degree, inverted, is_random, joined, multiplied
+from .device_axes import EXCHANGES, SUMS, axes_of_numbers, axis_extents, groups_along, has_axes, rows_of
 from .extents import (
     DONES,
     SAME_ARRAYS,
@@ -61,9 +65,10 @@ from .extents import (
     is_sum,
     numbered_arrays,
     summed,
+    terms_of,
 )
 from .layouts import DeviceLayout, ResolvedLayouts, Slices
-from .loops import parts_of
+from .loops import LoopPair, Part, parts_of
 from .rules.opaque import function_key, is_opaque
 from .rules.tables import MOVED
 from .run import Subject
@@ -96,6 +101,10 @@ _VARIABLES = frozenset({
 """Ops whose results are new variables: bits, integers and truth values that depend on the operands in any way."""
 
 
+_SAME_EVERYWHERE = frozenset({"constant", "iota", "partition_id", "replica_id"})
+"""Ops whose results are the same along a dimension that may be smaller: it is fixed where they are not."""
+
+
 @frozen
 class Count:
     """How many elements along a dimension monomials of an array contain, over which sums have gone.
@@ -116,14 +125,24 @@ Counts = list[Count]
 class _Counts:
     """The counts of all values of programs for the dimensions that have an atom, and the largest ones."""
 
-    def __init__(self, shared: SharedExtents, atom: Atom, places: Mapping[Array, int], visits: int) -> None:
-        self.shared, self.atom, self.places, self.visits = shared, atom, places, visits
-        self.total = self.free = 0
+    def __init__(
+        self, shared: SharedExtents, atom: Atom, places: Mapping[Array, int], visits: int, restarts: bool
+    ) -> None:
+        self.shared, self.atom, self.places, self.visits, self.restarts = shared, atom, places, visits, restarts
+        self.depth, self.axes, self.above, self.below, self.free = 0, 0, 0, 0, 0
         self.is_ordered = False
 
+    def read_program(self, subject: Subject) -> None:
+        """Count in a program: the numbers of its devices are further dimensions of all of its arrays."""
+        self.axes = flat(self.shared.devices).count(self.atom) if subject.devices > 1 else 0
+        self.read(subject.modules[0].entry)
+
     def needed(self) -> int:
-        """How many different elements are enough for the difference of two elements of any two values."""
-        enough = 2 * (self.total + self.free) + 1
+        """How many different elements are enough for the difference of two elements of any two values.
+
+        Over a common denominator, each numerator is multiplied by the denominator of the other.
+        """
+        enough = self.above + self.below + 2 * self.free + 1
         return max(enough, CASES) if self.is_ordered else enough
 
     def read(self, computation: Computation, arguments: Sequence[Counts] | None = None) -> Counts:
@@ -143,11 +162,23 @@ class _Counts:
         return local[computation.root]
 
     def _places(self, value: Instruction, number: int) -> int:
-        """How many factors of the dimensions of an array are the atom."""
-        return self.places.get((value, number), 0)
+        """How many factors of the dimensions of an array are the atom, that of the number of the device included."""
+        return self.places.get((value, number), 0) + self.axes
+
+    def _shows_few(self, value: Instruction) -> bool:
+        """Whether an array has the atom, and few elements besides: along an axis of devices others show cases, too."""
+        if not self._places(value, 0):
+            return False
+        axes = flat(self.shared.devices)
+        if self.atom not in axes:
+            return True
+        factors = [atom for dim in self.shared.of(value) for atom in flat(dim)]
+        shown: int = prod(atom.size for atom in (*factors, *(axes if self.axes else ())) if atom.is_fixed)
+        return shown < CASES
 
     def _note(self, count: Count, places: int) -> None:
-        self.total = max(self.total, count.degree.total)
+        below = sum(max(family.total, 0) for family in count.degree.families.values())
+        self.above, self.below = max(self.above, count.degree.total - below), max(self.below, below)
         self.free = max(self.free, places * count.varies)
 
     def _counts(self, each: Instruction, operands: list[Counts]) -> Counts:
@@ -182,14 +213,32 @@ class _Counts:
         return [*given, *results, *[Count()] * size][:size]
 
     def _loop(self, each: Instruction, state: Counts) -> Counts:
+        if self.restarts and not self.depth and is_long_loop(each):
+            return self._one_trip(each, state)
         for _ in range(_TRIES):
-            self.read(each.attributes.condition, [state])
-            after = self.read(each.attributes.body, [state])
+            after = self._trip(each, state)
             both = [self._joined(pair) for pair in zip(state, after, strict=True)]
             if both == state:
                 return state
             state = both
-        self.total = _INFINITE
+        self.above = _INFINITE
+        return state
+
+    def _trip(self, each: Instruction, state: Counts) -> Counts:
+        """The counts after a trip of a loop."""
+        self.depth += 1
+        self.read(each.attributes.condition, [state])
+        after = self.read(each.attributes.body, [state])
+        self.depth -= 1
+        return after
+
+    def _one_trip(self, each: Instruction, state: Counts) -> Counts:
+        """The counts of a trip from a state of new variables; the state after the loop is one of new variables, too."""
+        parts = parts_of(each)
+        assert parts is not None
+        new = [Count(varies=self._places(each, number) > 0) for number, _ in enumerate(state)]
+        state = [old if n in parts.integers or n in parts.constant else new[n] for n, old in enumerate(state)]
+        self._trip(each, state)
         return state
 
     @staticmethod
@@ -200,27 +249,27 @@ class _Counts:
     def _of(self, each: Instruction, operands: Counts, number: int) -> Count:
         """The count of an array of the result of an instruction."""
         opcode, places = each.opcode, self._places(each, number)
-        if _chooses(each) and any(self._places(operand, 0) for operand in each.operands):
+        if _chooses(each) and any(self._shows_few(operand) for operand in each.operands):
             self.is_ordered = True
-        if opcode == "constant":
+        if opcode in _SAME_EVERYWHERE:
             return Count()
         if opcode == "parameter" or is_opaque(each):
             return Count(varies=places > 0)
         both = self._joined(operands) if operands else Count(varies=places > 0)
         varies = both.varies and places > 0
-        if opcode in ORDER and places > 1:
-            self.total = _INFINITE  # laws of the order of elements at different places
+        if opcode in ORDER and places > 1 and (both.varies or both.degree.total):
+            self.above = _INFINITE  # laws of the order of elements at different places
         if opcode == "bitcast" and each.shape.dtype is each.operands[0].shape.dtype:  # type: ignore[union-attr]
             return Count(both.degree, varies, both.divides)
         is_known = opcode in _JOINED or opcode in _PRODUCTS or opcode in ("divide", "power") or is_same(each)
         if opcode in _VARIABLES or opcode == "sqrt" or (is_random(each) and opcode != "power") or not _is_number(each):
             return Count(varies=varies)
         if not is_known or (opcode != "reduce" and any(map(_multiplies, each.called))):
-            self.total = _INFINITE if both.varies or both.degree.total else self.total
+            self.above = _INFINITE if both.varies or both.degree.total else self.above
             return both
         if opcode == "power":
             if both.degree.total:
-                self.total = _INFINITE
+                self.above = _INFINITE
             return Count(varies=varies)
         degree, divides = both.degree, both.divides
         if opcode in _PRODUCTS:
@@ -228,15 +277,24 @@ class _Counts:
         if opcode == "divide":
             degree = multiplied([operands[0].degree, inverted(operands[1].degree, each)])
             divides = divides or (operands[1].varies and operands[1].degree.total > 0)
-        if is_sum(each):
-            given = self.shared.of(each.operands[0])
-            over = sum(atom is self.atom for dim in summed(each) for atom in flat(given[dim]))
+        if is_sum(each) or self._sums_over_devices(each):
+            over = self._summed(each)
             if over and divides:
-                self.total = _INFINITE
+                self.above = _INFINITE
             degree = evolve(degree, numerator=degree.numerator + over)
         elif opcode == "reduce" and any(map(_multiplies, each.called)) and (both.varies or both.degree.total):
-            self.total = _INFINITE
+            self.above = _INFINITE
         return Count(degree, varies, divides)
+
+    def _sums_over_devices(self, each: Instruction) -> bool:
+        return bool(self.axes) and each.opcode in SUMS
+
+    def _summed(self, each: Instruction) -> int:
+        """How many factors of the dimensions over which a sum goes are the atom."""
+        if each.opcode in SUMS:
+            return (self.shared.axes(each) or []).count(self.atom)
+        given = self.shared.of(terms_of(each))
+        return sum(atom is self.atom for dim in summed(each) for atom in flat(given[dim]))
 
 
 def _chooses(each: Instruction) -> bool:
@@ -269,6 +327,8 @@ def _is_number(each: Instruction) -> bool:
 
 LARGE = 1 << 23
 """How much work two programs are at least if their extents are reduced without being told: elements of results."""
+_LEAST = 2
+"""How many elements are enough to search for a difference."""
 _PRODUCTS_PER_ELEMENT = 32
 """How many products of a dot take the time of one element of other ops."""
 
@@ -277,7 +337,7 @@ _PRODUCTS_PER_ELEMENT = 32
 class SmallerPrograms:
     """Two programs with smaller extents, their layouts, and a text for each extent that is smaller.
 
-    `sizes` has the new size of each atom.
+    `sizes` has the new size of each atom. `given_one` and `given_other` are the given programs, without calls.
     """
 
     one: Subject
@@ -285,6 +345,8 @@ class SmallerPrograms:
     laid: ResolvedLayouts
     sizes: Mapping[Atom, int]
     shared: SharedExtents
+    given_one: Subject
+    given_other: Subject
     texts: tuple[str, ...]
 
     def given_verdict(self, found: Equivalence, given: tuple[Subject, Subject]) -> Equivalence:
@@ -295,6 +357,33 @@ class SmallerPrograms:
             example=found.example and self.given_example(found.example, given),
         )
 
+    def corresponds(self, pair: LoopPair) -> bool:
+        """Whether states of two loops that correspond at the smaller extents do so at those of the given programs.
+
+        Then an array of a device has factors of that of the first program, and the others are axes of its devices, at
+        whose place it is.
+        """
+        loops = [_given_instruction(*each) for each in zip(pair.loops, (self.given_one, self.given_other), strict=True)]
+        return all(self._is_part(loops, place, of_devices) for place, of_devices in pair.parts.items())
+
+    def _is_part(self, loops: Sequence[Instruction], place: int, parts: Mapping[int, Part]) -> bool:
+        source = next(iter(parts.values()))[0]
+        axes = flat(self.shared.devices)
+        extents = [self.sizes.get(atom, atom.size) for atom in axes]
+        array = [*zip(self.shared.of(loops[0], source), self.shared.of(loops[1], place), strict=True)]
+        for dim, sides in enumerate(array):
+            whole, local = ([atom for atom in flat(side) if atom.size != 1] for side in sides)
+            over, same = whole[: len(whole) - len(local)], whole[len(whole) - len(local) :]
+            size = prod(self.sizes.get(atom, atom.size) for atom in local)
+            numbers = np.array([parts[device][1][dim].start // size for device in sorted(parts)])
+            along = axes_of_numbers(numbers, extents) if axes else []
+            if along is None or len(over) != len(along):
+                return False
+            pairs = zip((*over, *same), (*(axes[axis] for axis in along), *local), strict=True)
+            if not all(a is b or (a.is_fixed and b.is_fixed and a.size == b.size) for a, b in pairs):
+                return False
+        return True
+
     def given_difference(self, found: ProgramDifference, given: tuple[Subject, Subject]) -> ProgramDifference:
         """A difference of the smaller programs as one of the given programs, with their instructions and places."""
         value, other = (
@@ -303,7 +392,8 @@ class SmallerPrograms:
         )
         if found.output is None:
             return evolve(found, value=value, other=other)
-        return evolve(found, element=self._given_place(found.output, found.element, given), value=value, other=other)
+        element, device = self._given_place(found.output, found.element, given), self._given_device(found.device)
+        return evolve(found, device=device, element=element, value=value, other=other)
 
     def given_example(self, found: Counterexample, given: tuple[Subject, Subject]) -> Counterexample:
         """An input of the smaller programs as one of the given programs, without the arguments if they are vast."""
@@ -313,12 +403,18 @@ class SmallerPrograms:
             tuple(self._given_value(*pair) for pair in zip(row, parameters, strict=True))
             for row in (() if vast else found.arguments)
         ]
-        return evolve(found, arguments=tuple(rows), element=self._given_place(found.output, found.element, given))
+        element, device = self._given_place(found.output, found.element, given), self._given_device(found.device)
+        return evolve(found, arguments=tuple(rows), device=device, element=element)
 
     def _given_place(self, output: int, place: Dims, given: tuple[Subject, Subject]) -> Dims:
         root = given[1].modules[0].entry.root
         array = self.shared.of(root, numbered_arrays(root)[output][0])
         return tuple(_place(flat(dim), self.sizes, at) for dim, at in zip(array, place, strict=True))
+
+    def _given_device(self, device: int) -> int:
+        """The first of the devices that a device represents."""
+        axes = flat(self.shared.devices)
+        return _place(axes, self.sizes, device) if axes else device
 
     def _given_value(self, value: Any, parameter: Instruction) -> Any:
         """The value of a parameter with each element as often as it stands for."""
@@ -376,42 +472,66 @@ MANY = 8
 def has_long_loops(subject: Subject) -> bool:
     """Whether a program has loops of so many trips that it computes a great many elements."""
     loops = [
-        each
-        for module in dict.fromkeys(subject.modules)
-        for each in module.entry.instructions
-        if each.opcode == "while" and parts_of(each) is not None
+        each for module in dict.fromkeys(subject.modules) for each in module.entry.instructions if is_long_loop(each)
     ]
-    trips = {
-        loop: found.count for loop in loops if (found := trips_of(loop)) is not None and (found.count or 0) >= MANY
-    }
-    work = sum(count * sum(map(_work, loop.attributes.body.instructions)) for loop, count in trips.items())
+    work = sum(_trips(loop) * sum(map(_work, loop.attributes.body.instructions)) for loop in loops)
     return work * subject.devices > MUCH
 
 
-def reduced(one: Subject, other: Subject, laid: ResolvedLayouts, fixed: Iterable[int] = ()) -> SmallerPrograms | None:
+def is_long_loop(each: Instruction) -> bool:
+    """Whether an instruction is a loop of many trips, of which a few may be evaluated."""
+    return each.opcode == "while" and parts_of(each) is not None and _trips(each) >= MANY
+
+
+def _trips(loop: Instruction) -> int:
+    found = trips_of(loop)
+    return (found and found.count) or 0
+
+
+def reduced(
+    one: Subject,
+    other: Subject,
+    laid: ResolvedLayouts,
+    fixed: Iterable[int] = (),
+    *,
+    by_trips: bool = False,
+    is_search: bool = False,
+) -> SmallerPrograms | None:
     """Two programs with smaller extents where these decide the same; None if they are never smaller.
 
-    `fixed` are parameters of the first program whose extents stay.
+    `fixed` are parameters of the first program whose extents stay. `by_trips`: the programs are compared trip by trip
+    of their long loops, of which each starts from a state of new variables. `is_search`: extents are as small as can
+    be, so that a difference is one of the given programs, but that there is none says nothing.
     """
     if not isinstance(one.program, Module) or not isinstance(other.program, Module):
         return None
+    one, other = (Subject(_Inlined().module(subject.program), subject.rowwise) for subject in (one, other))  # type: ignore[arg-type]
+    assert isinstance(one.program, Module)
+    assert isinstance(other.program, Module)
     shared = SharedExtents(one.rowwise)
     entries = [subject.modules[0].entry for subject in (one, other)]
-    for subject in (one, other):
-        shared.read(subject.modules[0])
+    shared.read(one.program)
+    if one.devices == 1 and laid.inputs is not None and has_axes(other.program):
+        shared.devices = [Atom(extent) for extent in axis_extents(other.program, laid)]
+    shared.read(other.program)
     shared.match(one, other, laid)
     for number in fixed:
         fix(atom for array in shared.arrays(entries[0].parameters[number]) for dim in array for atom in dim)
     sizes: dict[Atom, int] = {}
     places, visits = _places_of(shared), _MOST_VISITS
+    for atom in flat(shared.devices):
+        if not atom.is_fixed:
+            places.setdefault(atom, {})
     for atom in sorted(places, key=lambda atom: atom.size, reverse=True):
-        counts = _Counts(shared, atom, places[atom], visits)
-        try:
-            for entry in entries:
-                counts.read(entry)
-        except _TooManyVisits:
-            break
-        visits, needed = counts.visits, counts.needed()
+        needed = _LEAST
+        if not is_search:
+            counts = _Counts(shared, atom, places[atom], visits, by_trips)
+            try:
+                for subject in (one, other):
+                    counts.read_program(subject)
+            except _TooManyVisits:
+                break
+            visits, needed = counts.visits, counts.needed()
         size = next((n for n in range(needed, atom.size) if atom.size % n == 0), None) if needed < atom.size else None
         if size is not None:
             sizes[atom] = size
@@ -420,12 +540,24 @@ def reduced(one: Subject, other: Subject, laid: ResolvedLayouts, fixed: Iterable
     sizes = {atom: sizes[atom] for atom in places if atom in sizes}
     try:
         left, right = (
-            Subject(_Smaller(shared, sizes).module(subject.modules[0]), subject.rowwise) for subject in (one, other)
+            Subject(_Smaller(shared, sizes, subject.devices > 1).module(subject.modules[0]), subject.rowwise)
+            for subject in (one, other)
         )
+        smaller = _smaller_layouts(shared, sizes, one, laid)
     except XbuildError:
         return None
-    smaller = _smaller_layouts(shared, sizes, one, laid)
-    return SmallerPrograms(left, right, smaller, sizes, shared, tuple(_texts(shared, sizes, entries)))
+    return SmallerPrograms(left, right, smaller, sizes, shared, one, other, tuple(_texts(shared, sizes, entries)))
+
+
+class _Inlined(Rewriter):
+    """The pass that inlines all calls: the arrays of two calls of one computation need not have the same extents."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[Any, Any] = {}
+
+    def computation(self, computation: Computation) -> Computation:
+        return inline_calls(super().computation(computation), Counter(), self.known)
 
 
 Array = tuple[Instruction, int]
@@ -454,7 +586,13 @@ def _places_of(shared: SharedExtents) -> dict[Atom, dict[Array, int]]:
 def _texts(shared: SharedExtents, sizes: Mapping[Atom, int], entries: Sequence[Computation]) -> Iterator[str]:
     """For each smaller extent on which results depend, its size, and an argument or another value that has it."""
     live = {each for entry in entries for each in needed_instructions(entry)}
+    axes = flat(shared.devices)
     for atom, size in sizes.items():
+        if atom in axes:
+            after = prod(axis.size for axis in axes[len(axes) - axes[::-1].index(atom) :])
+            step = f", of which neighbors are {after} apart" if after > 1 else ""
+            yield f"{atom.size} to {size}, an axis of devices{step}, and dimensions that have a part for each"
+            continue
         places = [
             (value, dim)
             for (value, number), array in shared.dims.items()
@@ -473,16 +611,18 @@ def _texts(shared: SharedExtents, sizes: Mapping[Atom, int], entries: Sequence[C
 class _Smaller(Rewriter):
     """The pass that gives a program its smaller extents."""
 
-    def __init__(self, shared: SharedExtents, sizes: Mapping[Atom, int]) -> None:
+    def __init__(self, shared: SharedExtents, sizes: Mapping[Atom, int], has_devices: bool) -> None:
         super().__init__()
         self.shared, self.sizes = shared, sizes
+        self.devices = flat(shared.devices) if has_devices and not sizes.keys().isdisjoint(flat(shared.devices)) else []
 
     def module(self, module: Module) -> Module:
         made = super().module(module)
-        gone = (LAYOUT, ALIASES, DONORS)
+        gone = (LAYOUT, ALIASES, DONORS, *(("frontend_attributes",) if self.devices else ()))
         kept = [each for each in made.computations if each in {*made.entry.reachable()}]
         notes = {key: text for key, text in made.annotations.items() if key not in gone}
-        return evolve(made, computations=tuple(kept), annotations=notes)
+        count = self._size(self.devices) if self.devices else module.num_partitions
+        return evolve(made, computations=tuple(kept), annotations=notes, num_partitions=count)
 
     def _size(self, factors: Factors) -> int:
         return prod(self.sizes.get(atom, atom.size) for atom in flat(factors))
@@ -510,19 +650,27 @@ class _Smaller(Rewriter):
         attributes = evolve(attributes, **changes) if changes else attributes
         operands = tuple(self.now[operand] for operand in instruction.operands)
         control = tuple(self.now[each] for each in instruction.control)
-        made = evolve(instruction, shape=shape, operands=operands, control=control, attributes=attributes)
+        notes = {key: text for key, text in instruction.annotations.items() if key != SHARDING or not self.devices}
+        made = evolve(
+            instruction, shape=shape, operands=operands, control=control, attributes=attributes, annotations=notes
+        )
         if made.opcode not in ("parameter", "constant", "custom_call"):
             inferred = infer_edited_shape(made, operands, "its extents are smaller")
             if [leaf.dims for leaf in leaves(inferred) if isinstance(leaf, Shape)] != [
                 leaf.dims for leaf in leaves(shape) if isinstance(leaf, Shape)
             ]:
                 raise XbuildError("dimension_mismatch", f"%{made.name}: {inferred} is not {shape}")
-        factor = self._factor(instruction) if is_sum(instruction) else 1
+        factor = self._factor(instruction)
         return self.add(made) if factor == 1 else self._times(made, factor)
 
     def _factor(self, each: Instruction) -> int:
         """The number of equal terms that one term of a sum represents."""
-        given = self.shared.of(each.operands[0])
+        if self.devices and each.opcode in SUMS:
+            axes = self.shared.axes(each) or []
+            return extent_of(axes) // self._size(axes)
+        if not is_sum(each):
+            return 1
+        given = self.shared.of(terms_of(each))
         return prod(extent_of(given[dim]) // self._size(given[dim]) for dim in summed(each))
 
     def _times(self, made: Instruction, factor: int) -> Instruction:
@@ -555,6 +703,8 @@ class _Smaller(Rewriter):
     def _attributes(self, each: Instruction, shape: Any) -> dict[str, Any]:
         """The attributes that are extents or places."""
         a, opcode = each.attributes, each.opcode
+        if self.devices and opcode in EXCHANGES:
+            return self._groups(each)
         if opcode in ("parameter", "iota", "bitcast"):
             return {"shape": shape}
         if opcode == "custom_call":
@@ -592,6 +742,20 @@ class _Smaller(Rewriter):
             }
         return {}
 
+    def _groups(self, each: Instruction) -> dict[str, Any]:
+        """The attributes of a collective along axes of which some have fewer devices."""
+        axes = self.shared.axes(each)
+        if axes is None:
+            raise XbuildError("invalid_group", f"%{each.name} does not go along axes of devices")
+        every = self.devices
+        along = groups_along(each, extent_of(every), [atom.size for atom in every]) or []
+        groups = rows_of(along, [self.sizes.get(atom, atom.size) for atom in every])
+        found: dict[str, Any] = {"replica_groups": tuple(map(tuple, groups))}
+        for count in ("shard_count", "split_count"):
+            if getattr(each.attributes, count, None) is not None:
+                found[count] = self._size(axes)
+        return found
+
     def _literal(self, each: Instruction) -> Any:
         """The literal of a constant; along smaller extents all its elements are equal."""
         factors = [atom for dim in self.shared.of(each) for atom in flat(dim)]
@@ -602,11 +766,14 @@ class _Smaller(Rewriter):
 def _smaller_layouts(
     shared: SharedExtents, sizes: Mapping[Atom, int], one: Subject, laid: ResolvedLayouts
 ) -> ResolvedLayouts:
-    arrays = entry_arrays(shared, one)
+    arrays, axes = entry_arrays(shared, one), flat(shared.devices)
+    kept = [*_kept_places(axes, sizes)] if axes else None
 
     def smaller(layout: DeviceLayout, array: list[Factors]) -> DeviceLayout:
-        extents = [(extent_of(dim), prod(sizes.get(a, a.size) for a in flat(dim))) for dim in array]
-        return evolve(layout, parts=tuple(_smaller_part(part, extents) for part in layout.parts))
+        factors = [flat(dim) for dim in array]
+        parts = layout.parts if kept is None else [layout.parts[device] for device in kept]
+        sums = layout.sums if kept is None or layout.sums is None else tuple(layout.sums[device] for device in kept)
+        return evolve(layout, parts=tuple(_smaller_part(part, factors, sizes) for part in parts), sums=sums)
 
     inputs, outputs = (
         None if layouts is None else tuple(map(smaller, layouts, side))
@@ -615,13 +782,41 @@ def _smaller_layouts(
     return ResolvedLayouts(inputs, outputs, laid.pieces)
 
 
-def _smaller_part(part: Slices, extents: Sequence[tuple[int, int]]) -> Slices:
-    """The slices of a part, of a dimension with each pair of an old and a new extent."""
+def _kept_places(factors: Factors, sizes: Mapping[Atom, int]) -> Iterator[int]:
+    """The places of a dimension that the places of the smaller one represent, each the first of equal ones."""
+    for at in range(prod(sizes.get(atom, atom.size) for atom in factors)):
+        yield _place(factors, sizes, at)
 
-    def scaled(each: slice, old: int, new: int) -> slice:
-        return slice(each.start * new // max(old, 1), each.stop * new // max(old, 1))
 
+def _smaller_part(part: Slices, array: Sequence[Factors], sizes: Mapping[Atom, int]) -> Slices:
+    """The slices of a part, of dimensions with these factors."""
     return tuple(
-        scaled(bounds, *pair) if isinstance(bounds, slice) else tuple(scaled(each, *pair) for each in bounds)
-        for bounds, pair in zip(part, extents, strict=True)
+        _smaller_slice(bounds, factors, sizes)
+        if isinstance(bounds, slice)
+        else tuple(_smaller_slice(each, factors, sizes) for each in bounds)
+        for bounds, factors in zip(part, array, strict=True)
     )
+
+
+def _smaller_slice(bounds: slice, factors: Factors, sizes: Mapping[Atom, int]) -> slice:
+    """A slice of a dimension with these factors, which contains each smaller factor in full or one place of it."""
+    if bounds.stop <= bounds.start or sizes.keys().isdisjoint(factors):
+        return bounds
+    extents = [atom.size for atom in factors]
+    ends = [np.unravel_index(place, extents) for place in (bounds.start, bounds.stop - 1)]
+    made: list[list[int]] = [[], []]
+    for atom, first, last in zip(factors, *ends, strict=True):
+        size = sizes.get(atom, atom.size)
+        if (first, last) == (0, atom.size - 1):
+            pair = 0, size - 1
+        elif size == atom.size:
+            pair = int(first), int(last)
+        elif first == last:
+            pair = (int(first) * size // atom.size,) * 2
+        else:
+            raise XbuildError("invalid_attribute", f"a part from {bounds.start} to {bounds.stop} has part of an axis")
+        for side, place in zip(made, pair, strict=True):
+            side.append(place)
+    new = [sizes.get(atom, atom.size) for atom in factors]
+    start, stop = (int(np.ravel_multi_index(side, new)) for side in made)
+    return slice(start, stop + 1)
