@@ -80,6 +80,8 @@ if TYPE_CHECKING:
     from .pictures import viz as viz
     from .reducing import Minimum as Minimum
     from .reducing import minimize as minimize
+    from .runtimes.record import RUNTIMES as RUNTIMES
+    from .runtimes.record import Runtime as Runtime
     from .stablehlo.reading.either import parse as parse
     from .stablehlo.reading.reader import parse_stablehlo as parse_stablehlo
     from .stablehlo.reading.reader import parse_stablehlo_modules as parse_stablehlo_modules

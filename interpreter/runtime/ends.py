@@ -37,6 +37,7 @@ from xbuild.properties.effects import (
     spelling,
     start_of,
 )
+from xbuild.runtimes.machine import CallsDiffer
 
 from ..compiler.requests import Request
 from ..custom_calls import CustomCallError
@@ -73,7 +74,7 @@ def drive(
     finally:
         grid.callbacks.close()
     if not all(device.ended for device in grid.devices):
-        raise Stopped(stuck(grid, verdict))
+        raise Stopped(grid.stuck_report(verdict))
 
 
 def _run_in_mode(grid: Grid, arguments: Sequence[tuple[Any, ...]], flush: bool) -> None:
@@ -109,7 +110,9 @@ def _report_of(grid: Grid, error: BaseException, verdict: Verdict | None) -> Rep
         return mismatched(grid, error)
     if isinstance(error, TransferMismatch):
         cause = "a send and its recv must have the same shape; messages on one channel arrive in the order of the sends"
-        return Report("transfer_mismatch", str(error), _device_states(grid, None, ()), cause, "", error.sides)
+        return Report("transfer_mismatch", str(error), device_states(grid, None, ()), cause, "", error.sides)
+    if isinstance(error, CallsDiffer):
+        return grid.mismatch_report(error)
     if isinstance(error, CustomCallError):
         return unregistered(grid, error)
     if isinstance(error, KeyboardInterrupt):
@@ -167,7 +170,7 @@ def _divergence(grid: Grid, device: int, other: int) -> tuple[str, ...]:
     after = f"after {_name(mine[count - 1])} (collective {count} of both)" if count else "at their first collective"
     sides = ((device, mine), (other, theirs))
     return f"devices {device} and {other} diverge {after}", *(
-        _next_collective(d, requests, count) for d, requests in sides
+        next_collective(d, requests, count) for d, requests in sides
     )
 
 
@@ -188,7 +191,7 @@ def _name(request: Request) -> str:
     return request.path[-1].instruction.name
 
 
-def _next_collective(device: int, requests: Sequence[Request], count: int) -> str:
+def next_collective(device: int, requests: Sequence[Request], count: int) -> str:
     if count == len(requests):
         return f"  device {device}  reaches no further collective in this group"
     instruction = requests[count].instruction
@@ -269,7 +272,7 @@ class Mismatch(Exception):
         super().__init__(f"{' and '.join(sides)} form one collective, but their {what} differ")
         self.sides = (
             "two sides of one collective",
-            *(_next_collective(d, [request], 0) for d, request in (first, second)),
+            *(next_collective(d, [request], 0) for d, request in (first, second)),
         )
 
 
@@ -365,7 +368,7 @@ def interrupted(
     A function of a custom call that has not returned is the cause.
     """
     calls = {call.device.number: call for call in grid.callbacks.unreturned}
-    states = _device_states(grid, traceback, calls)
+    states = device_states(grid, traceback, calls)
     if not calls:
         return Report(kind, message, states)
     why = f"{calls[min(calls)].what} has not returned"
@@ -381,7 +384,7 @@ def raised(grid: Grid, failed: CallbackFailed) -> Report:
     where = "".join(f" at {short_path(f.filename)}:{f.lineno} in {f.name}" for f in _own_frames(error)[:1])
     message = f"{call.what} raised {text}{where}"
     return Report(
-        "raised", message, _device_states(grid, None, {number}), f"{instruction.name} on device {number}: {text}"
+        "raised", message, device_states(grid, None, {number}), f"{instruction.name} on device {number}: {text}"
     )
 
 
@@ -393,7 +396,7 @@ def unregistered(grid: Grid, error: CustomCallError) -> Report:
     instruction = device.waiting.instruction
     name, source = instruction.name, f" at {instruction.source}" if instruction.source else ""
     message = f"{spelling(instruction.opcode)} %{name} cannot run on device {device.number}: {error.message}{source}"
-    states = _device_states(grid, None, {device.number})
+    states = device_states(grid, None, {device.number})
     why = f"{name} on device {device.number}: {error.message}"
     return Report(error.kind, message, states, why, repair="; ".join(error.hints))
 
@@ -406,7 +409,7 @@ def _own_frames(error: BaseException) -> list[FrameSummary]:
     return [frame for frame in frames if os.path.dirname(os.path.abspath(frame.filename)) not in ours]
 
 
-def _device_states(grid: Grid, traceback: TracebackType | None, causes: Collection[int]) -> tuple[DeviceState, ...]:
+def device_states(grid: Grid, traceback: TracebackType | None, causes: Collection[int]) -> tuple[DeviceState, ...]:
     """The state of each device; a device that runs, or whose request was just answered, waits for nothing."""
     ready, at = {grid.running, *(device for device, _ in grid.ready)}, _parked(grid)
     states = []
@@ -443,7 +446,7 @@ def stuck(grid: Grid, verdict: Verdict | None) -> Report:
 def mismatched(grid: Grid, mismatch: Mismatch) -> Report:
     """The report of a run in which two devices call one collective with different attributes or shapes."""
     cause = "all devices of a collective must use the same opcode, groups, shape and reducer"
-    return Report("collective_mismatch", str(mismatch), _device_states(grid, None, ()), cause, "", mismatch.sides)
+    return Report("collective_mismatch", str(mismatch), device_states(grid, None, ()), cause, "", mismatch.sides)
 
 
 def _parked(grid: Grid) -> dict[int, Rendezvous]:
@@ -456,6 +459,8 @@ def _waits(grid: Grid, device: Device, at: Mapping[int, Rendezvous]) -> tuple[st
     request = device.waiting
     if request is None:
         return "", ()
+    if (known := grid.waits_of(device)) is not None:
+        return known
     opcode = request.instruction.opcode
     if request.collective is not None or opcode in DONES:
         missing = at[device.number].missing if device.number in at else ()

@@ -10,19 +10,22 @@ from typing import Any
 from attrs import define, field
 
 from shape_inference import TupleShape
+from xbuild.checking import Verdict
 from xbuild.checking.model.program import Extent
 from xbuild.core.callbacks import PENDING
 from xbuild.core.graph import Module
 from xbuild.properties.device_groups import group_of, is_member
+from xbuild.runtimes.machine import CallsDiffer
 
 from ..compiler.requests import Request
 from ..kernels.values import read, zeros
 from ..rules.denormals import as_user
 from ..rules.limits import check_time
 from .device import Device
-from .ends import check_match, check_transfer, log
+from .ends import check_match, check_transfer, log, stuck
 from .host import Callbacks, Host, HostCall, is_with_host
 from .meetings import ChannelState, Peers, Rendezvous, RendezvousKeys, Sent
+from .report import Report
 
 PARKED = object()
 SMALL = 16
@@ -61,6 +64,18 @@ class Grid:
 
     def _modules(self) -> list[Module]:
         return [device.module for device in self.devices]
+
+    def stuck_report(self, verdict: Verdict | None) -> Report:
+        """The report of a run in which no device can continue."""
+        return stuck(self, verdict)
+
+    def mismatch_report(self, error: CallsDiffer) -> Report:
+        """The report of a run in which two calls met that do not fit; only a runtime pairs such calls."""
+        raise error
+
+    def waits_of(self, device: Device) -> tuple[str, tuple[int, ...]] | None:
+        """What a parked device waits for, and for which devices; None if its request says so."""
+        return None
 
     def run(self, arguments: Sequence[tuple[Any, ...]]) -> None:
         """Start every device, and resume ready devices until none is ready and no call is pending."""

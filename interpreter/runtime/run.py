@@ -9,6 +9,7 @@ Sections:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Context
@@ -28,6 +29,8 @@ from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.core.memos import memo, remembered
 from xbuild.process.limits import SHALLOW, DeadlineError, depth, room_for_calls, within
 from xbuild.properties.effects import name_in_report
+from xbuild.runtimes.machine import Grant
+from xbuild.runtimes.record import Runtime, runtime_of
 
 from ..compiler.emit import PlanOptions
 from ..compiler.facts import MOST_BYTES, communicates, depends_on_device, largest_buffer, largest_value
@@ -55,6 +58,7 @@ from .estimates import YEAR, check_bytes, check_time, least_seconds
 from .grid import Grid
 from .observers import AnyObserver, MarkObserver, PathObserver, Watching, as_path_observer
 from .report import Report, Stopped
+from .runtime_grid import RuntimeGrid
 
 
 def evaluate(
@@ -66,6 +70,7 @@ def evaluate(
     observer: AnyObserver | None = None,
     limits: Limits | None = None,
     denormals: Denormals = "flush",
+    runtime: Runtime | str | None = None,
 ) -> Any:
     """Run a computation on one device. Return an array, a NumPy scalar for rank 0, or a tuple of these.
 
@@ -78,7 +83,7 @@ def evaluate(
     `seed` is the integer that seeds the random numbers. With `sequential`, every reduction combines the elements one
     after another, in order. For each instruction that runs, `observer` is called with the step, the device, the
     instruction and its value. `limits` sets limits on loop trips, seconds and bytes (`Limits`). See `execute` for
-    `strict` and `denormals`.
+    `strict`, `denormals` and `runtime`.
 
     Raises TypeError if the first argument is not a Computation, and ArgumentError if an argument does not fit its
     parameter. Raises Refused if the check refuses the computation, and Stopped if a limit is reached or a registered
@@ -93,7 +98,8 @@ def evaluate(
     if not isinstance(computation, Computation):
         raise TypeError(f"evaluate: expected a Computation, got {_type_and_name(computation)}; {_HINT}")
     flush = denormals == "flush" or is_flush(denormals)
-    if observer is None and limits is None and not strict and not sequential and unlimited() and (flush or HAS_MODE):
+    is_plain = observer is None and limits is None and runtime is None
+    if is_plain and not strict and not sequential and unlimited() and (flush or HAS_MODE):
         quick = _quick(computation)
         if quick is not None and len(quick.types) == len(arguments):
             return quick(arguments, flush)
@@ -106,6 +112,7 @@ def evaluate(
         observer=observer,
         limits=limits,
         denormals=denormals,
+        runtime=runtime,
     )
     return result
 
@@ -139,6 +146,7 @@ def execute(
     infeed: Mapping[int, Iterable[Any]] | Iterable[Iterable[Any]] | None = None,
     outfeed: Callable[[int, Any], None] | None = None,
     send_buffers: float = 0,
+    runtime: Runtime | str | None = None,
     seed: int = 0,
     strict: bool = False,
     sequential: bool = False,
@@ -156,7 +164,9 @@ def execute(
 
     `infeed` has an iterable of items for each device; each item has the shape of the infeed that reads it. For each
     outfeed, `outfeed` is called with the device and the item. `send_buffers` is the number of sends on each channel
-    that complete before their recvs are posted. `seed` seeds the random numbers that each device draws for itself. With
+    that complete before their recvs are posted. With a `runtime` (`xb.check`), devices wait as that runtime makes them
+    wait; if the order in which calls take places matters, they take them in the order in which the check found a hang.
+    `seed` seeds the random numbers that each device draws for itself. With
     `sequential`, every reduction combines the elements one after another, in order. For each instruction that runs,
     `observer` is called with the step, the device, the instruction and its value. `limits` sets limits on loop trips,
     seconds and bytes (`Limits`). `check=False` skips the deadlock check before the run. The program is then refused
@@ -200,7 +210,8 @@ def execute(
         limits = limits or Limits()
         if not check:
             _refuse_absent_devices(program)
-        verdict = checked(program, send_buffers, limits.seconds) if check else None
+        record = None if runtime is None else runtime_of(runtime)
+        verdict = checked(program, send_buffers, limits.seconds, record) if check else None
         modules = modules_of(program)
         check_targets(modules)
         rows = by_device(inputs, [len(module.entry.parameters) for module in modules])
@@ -234,7 +245,14 @@ def execute(
             assert ledger is not None
             devices[number].buffers = Buffers(frame, devices[number], ledger)
         with _add_findings_to_errors(ledger):
-            grid = Grid(devices, feeds_by_device(infeed, len(devices)), outfeed, send_buffers, grid_of(program))
+            feeds = feeds_by_device(infeed, len(devices))
+            grid = Grid(devices, feeds, outfeed, send_buffers, grid_of(program))
+            if record is not None:
+                grants = _grants(program, send_buffers, limits.seconds, record)
+                grid = RuntimeGrid(
+                    devices, feeds, outfeed, send_buffers, grid_of(program),
+                    runtime=record, program=program, grants=grants,
+                )  # fmt: skip
             drive(grid, arguments, limits, verdict, flush)
         handout = Given(arguments)
         results = [handout.out(device.result) for device in devices]
@@ -293,13 +311,34 @@ def modules_of(program: Module | ModuleGroup) -> list[Module]:
     return [program.modules[device] for device in sorted(program.modules)]
 
 
-def checked(program: Module | ModuleGroup, send_buffers: float, seconds: float | None = None) -> Verdict:
-    """The verdict on the program, computed once for each module; raises Refused if the program is refused.
+def _grants(
+    program: Module | ModuleGroup, send_buffers: float, seconds: float | None, runtime: Runtime
+) -> deque[Grant]:
+    """The order in which calls take places in the hang that the check found, if that order matters."""
+    return deque(verdict_of(program, send_buffers, seconds, runtime).grants if runtime.is_timed else ())
+
+
+def verdict_of(
+    program: Module | ModuleGroup, send_buffers: float, seconds: float | None = None, runtime: Runtime | None = None
+) -> Verdict:
+    """The verdict on the program, computed once for each module.
 
     Raises Stopped where the check takes more than this number of seconds.
     """
     with _stop_after(seconds, "checked"):
-        verdict = memo(program, "verdicts", send_buffers, lambda: checking.check(program, send_buffers=send_buffers))
+        return memo(
+            program,
+            "verdicts",
+            (send_buffers, runtime),
+            lambda: checking.check(program, send_buffers=send_buffers, runtime=runtime),
+        )
+
+
+def checked(
+    program: Module | ModuleGroup, send_buffers: float, seconds: float | None = None, runtime: Runtime | None = None
+) -> Verdict:
+    """The verdict on the program; raises Refused if the program is refused."""
+    verdict = verdict_of(program, send_buffers, seconds, runtime)
     if verdict.refused:
         is_alone = isinstance(program, Module) and program.num_devices == 1
         is_elsewhere = any(finding.kind in ABSENT for finding in verdict.findings)

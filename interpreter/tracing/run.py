@@ -31,6 +31,7 @@ from xbuild.checking.model.program import as_program, grid_of
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Module, ModuleGroup
 from xbuild.core.memos import memos
+from xbuild.runtimes.record import Runtime, runtime_of
 from xbuild.traces import Spot, Trace, TraceError, TraceWriter
 from xbuild.traces.reading import values_of
 from xbuild.traces.summary import summary
@@ -347,12 +348,14 @@ def run_traced(
     folder: str | os.PathLike[str] | None = None,
     check: bool = True,
     send_buffers: float = 0,
+    runtime: Runtime | str | None = None,
     **options: Any,
 ) -> tuple[Trace, Stopped | StrictFailure | None]:
     """The trace of a run, with the exception that `execute` would have raised, or None."""
     program = as_program(program)
     limits: Limits | None = options.get("limits")
-    verdict = _verdict(program, send_buffers, check, limits.seconds if limits is not None else None)
+    record = None if runtime is None else runtime_of(runtime)
+    verdict = _verdict(program, send_buffers, check, limits.seconds if limits is not None else None, record)
     verdict_data = {**verdict.to_dict(), "text": str(verdict)}
     spool = None if folder is None else Spool(TraceWriter(FilePath(folder)), program)
     tracer = Watcher(spool, keep=Keep(elements, bytes, every)) if values else Marker(spool)
@@ -362,7 +365,7 @@ def run_traced(
         if spool is not None:
             spool.writer.begin(program, verdict_data)
         recorded, end = _record(
-            program, inputs, tracer, verdict_data, check=check, send_buffers=send_buffers, **options
+            program, inputs, tracer, verdict_data, check=check, send_buffers=send_buffers, runtime=record, **options
         )
         if spool is not None:
             recorded = spool.end(tracer, recorded)
@@ -479,9 +482,11 @@ class Spool:
         return evolve(trace, values=values_of(self.writer.folder, self.writer.index["chunks"]))
 
 
-def _verdict(program: Module | ModuleGroup, send_buffers: float, check: bool, seconds: float | None) -> Verdict:
+def _verdict(
+    program: Module | ModuleGroup, send_buffers: float, check: bool, seconds: float | None, runtime: Runtime | None
+) -> Verdict:
     try:
-        return checked(program, send_buffers, seconds)
+        return checked(program, send_buffers, seconds, runtime)
     except Refused as refused:
         if check:
             raise

@@ -48,6 +48,7 @@ from ..properties.sites import (
 from ..properties.trip_counts import never_ends
 from ..properties.waiting import KINDS, sequences_of
 from ..running import one_evaluator
+from ..runtimes.record import Runtime, runtime_of
 from ..sharding.unpartitioned import annotated_devices, not_partitioned
 from .dataflow.analysis import Leaf
 from .dataflow.decisions import Decisions
@@ -60,8 +61,15 @@ from .model.describe import finding
 from .model.program import GridProgram, Order, Orders, Schedule, as_program, devices_text, program_of
 from .model.verdict import CheckArguments, Finding, Repair, Scope, Verdict, VerdictKind
 from .races import with_races
-from .scenarios import conclude, external_wait_findings
-from .structure.collective_matching import collective_faults, collective_identities
+from .scenarios import (
+    RuntimeConclusion,
+    RuntimeStage,
+    conclude,
+    external_wait_findings,
+    identities_under,
+    orders_to_try,
+)
+from .structure.collective_matching import collective_faults, collective_identities, faults_by_themselves
 from .structure.structure import structure_faults
 from .structure.transfers import match_transfers
 
@@ -85,6 +93,7 @@ def check(
     send_buffers: float = 0,
     infeed: Mapping[int, Any] | Sequence[Any] | None = None,
     *,
+    runtime: Runtime | str | None = None,
     max_seconds: float | None = None,
 ) -> Verdict:
     """Decide before a run whether a program may deadlock.
@@ -93,10 +102,12 @@ def check(
     the module is scheduled, or if a schedule is given. A schedule lists, for each device, its instructions (or their
     names) in order, or has such a list for each computation. Otherwise, any order that respects the dependencies is
     legal, and the check searches for one that runs to completion. `send_buffers` is the number of sends on each channel
-    that complete before their recvs are posted. `infeed` states how many items each device gets. A Computation is the
-    program of one device. After `max_seconds`, the verdict is `depends`, and its report says that time ran out. Raises
-    KeyError if a schedule names a device or instruction that does not exist, and TypeError if the argument is not a
-    program.
+    that complete before their recvs are posted. `infeed` states how many items each device gets. With a `runtime`, a
+    `Runtime`, the name of one of `RUNTIMES` or the path of a TOML file with its fields, devices wait as that runtime
+    makes them wait, in the given or recorded order or, if that one hangs, in an order that the check finds without a
+    runtime. A Computation is the program of one device. After `max_seconds`, the verdict is `depends`, and its report
+    says that time ran out. Raises KeyError if a schedule names a device or instruction that does not exist,
+    invalid_attribute for an unknown runtime, and TypeError if the argument is not a program.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
@@ -105,7 +116,8 @@ def check(
 
     Source: Operation Semantics, Send (scheduling of channel instructions).
     """
-    arguments = CheckArguments(program_of(as_program(program), schedule), send_buffers, _infeed_counts(infeed))
+    record = None if runtime is None else runtime_of(runtime)
+    arguments = CheckArguments(program_of(as_program(program), schedule), send_buffers, _infeed_counts(infeed), record)
     with no_collection(), room_for_calls({device_class.module.entry for device_class in arguments.program.classes}):
         try:
             with within(max_seconds), during("checking the program"):
@@ -150,6 +162,8 @@ def _endless_loops(module: Module) -> Iterator[str]:
 
 @one_evaluator()
 def _verdict(arguments: CheckArguments) -> Verdict:
+    if arguments.runtime is not None:
+        return _verdict_under(arguments, arguments.runtime)
     context = context_of(arguments)
     if isinstance(context, Verdict):
         return context
@@ -161,7 +175,7 @@ def context_of(arguments: CheckArguments) -> LevelContext | Verdict:
     program = arguments.program
     faults = structure_faults(program)
     if faults:
-        return Verdict("error", "given" if all(f.kind == "bad_schedule" for f in faults) else "every", tuple(faults))
+        return _refused_for_structure(faults)
     found, faults = match_transfers(program)
     identity = collective_identities(program)
     faults += collective_faults(program, identity, Decisions(program).runs)
@@ -169,6 +183,10 @@ def context_of(arguments: CheckArguments) -> LevelContext | Verdict:
     if faults:
         return Verdict("error", "every", tuple(faults))
     return LevelContext(program, found, identity, arguments.send_buffers, arguments.infeed)
+
+
+def _refused_for_structure(faults: Sequence[Finding]) -> Verdict:
+    return Verdict("error", "given" if all(f.kind == "bad_schedule" for f in faults) else "every", tuple(faults))
 
 
 def schedule(program: Computation | Module | ModuleGroup) -> Mapping[int, Order]:
@@ -193,6 +211,66 @@ def _infeed_counts(infeed: Mapping[int, Any] | Sequence[Any] | None) -> dict[int
         return None
     items = infeed.items() if isinstance(infeed, Mapping) else enumerate(infeed)
     return {device: len(each) if isinstance(each, Sized) else int(each) for device, each in items}
+
+
+# ----------------------------------------------------------------------------
+# The check under a runtime
+
+
+def _verdict_under(arguments: CheckArguments, runtime: Runtime) -> Verdict:
+    """The verdict on programs that wait as a runtime makes them wait."""
+    program = arguments.program
+    context = _context_under(arguments, runtime)
+    if isinstance(context, Verdict):
+        return context
+    if has_too_many_sites(program):
+        return evolve(summary_verdict(context), kind="depends", findings=(_too_many_places(program),))
+    first: RuntimeConclusion | None = None
+    for each, orders in orders_to_try(program, lambda: _orders_without_runtime(arguments)):
+        concluded = RuntimeStage(evolve(context, program=each), runtime, Decisions(each)).conclusion()
+        first = concluded if first is None else first
+        if concluded.kind == "ok" or (concluded.kind == "depends" and first.kind not in ("ok", "depends")):
+            return _runtime_verdict(program, runtime, concluded, orders)
+    assert first is not None
+    return _runtime_verdict(program, runtime, first, {})
+
+
+def _orders_without_runtime(arguments: CheckArguments) -> Mapping[int, Orders]:
+    """The orders that the check without a runtime finds; none if it refuses the program."""
+    return _verdict(evolve(arguments, runtime=None)).reordered
+
+
+def _runtime_verdict(
+    program: GridProgram, runtime: Runtime, concluded: RuntimeConclusion, orders: Mapping[int, Orders]
+) -> Verdict:
+    scope: Scope = "given" if program.given else "found"
+    if concluded.kind in ("error", "deadlock"):
+        return Verdict(concluded.kind, "given", concluded.findings, grants=concluded.grants)
+    schedule = {
+        device: dict(orders.get(device, ())).get(each.module.entry, each.module.entry.instructions)
+        for device, each in program.class_of.items()
+    }
+    summary = f"under {runtime.name}, {_summary(program, orders, scope)}" if concluded.kind == "ok" else ""
+    return Verdict(
+        concluded.kind, scope, concluded.findings, schedule, summary=summary, reordered=orders, grants=concluded.grants
+    )
+
+
+def _context_under(arguments: CheckArguments, runtime: Runtime) -> LevelContext | Verdict:
+    """What the check under a runtime reads; the verdict if a program has faults by itself, or its channels do.
+
+    Whether collectives of different programs match is for the runtime to say.
+    """
+    program = arguments.program
+    faults = structure_faults(program)
+    if faults:
+        return _refused_for_structure(faults)
+    found, faults = match_transfers(program)
+    faults = faults or faults_by_themselves(program) or declared_types(program)
+    if faults:
+        return Verdict("error", "every", tuple(faults))
+    identity = identities_under(runtime, collective_identities(program))
+    return LevelContext(program, found, identity, arguments.send_buffers, arguments.infeed)
 
 
 @frozen(eq=False)

@@ -17,6 +17,7 @@ from shape_inference.escaping import in_line
 from ..checking.model.verdict import report_lines
 from ..core.issues import Issue
 from ..files.targets import TargetError, UserError, is_dump
+from ..runtimes.record import Runtime
 from ..sharding.unpartitioned import annotated_devices, is_per_device_in_part
 from .candidates import targets
 from .formats import REFUSAL, issues_of, say_programs, say_result
@@ -24,12 +25,14 @@ from .group import REFUSED, load, main, module_of, module_targets, read_target, 
 from .options import (
     PAGE,
     RunRecording,
+    Waiting,
     check_folder_exists,
     partition_target,
     shows_all,
     takes_all,
     takes_format,
     takes_partition,
+    takes_runtime,
     takes_send_buffers,
     takes_source_root,
     trace_refused,
@@ -44,6 +47,7 @@ from .viz import format_of, takes_theme, write, write_folder
 @takes_partition
 @takes_format
 @takes_send_buffers
+@takes_runtime
 @click.option(
     "--picture",
     type=click.Path(dir_okay=False),
@@ -78,6 +82,7 @@ from .viz import format_of, takes_theme, write, write_folder
 def check(
     target: tuple[str, ...],
     send_buffers: int,
+    runtime: Runtime | None,
     picture: str | None,
     theme: str,
     page: str | None,
@@ -95,6 +100,9 @@ def check(
     The words "no schedule can deadlock" apply to every order that respects operands and control edges, so a compiler
     may reorder the program. The words "the recorded order runs to completion" and "the given schedule runs to
     completion" apply only to that order; another order may deadlock. See `xbuild explain verdict`.
+
+    With --runtime, devices wait as that runtime makes them wait: the verdict applies to the recorded order, and a
+    report names the rule of the runtime. docs/checker.md lists the runtimes.
 
     For a dump folder with several modules, the command prints one line for the last stage of each module (with
     --all, one line for every stage). To print the full report on one module, use FOLDER#NAME. If modules in the folders
@@ -114,12 +122,13 @@ def check(
     several = module_targets(target, "picture", "page", "repair")
     folders = [each for each in target if is_dump(each)]
     all_stages = shows_all() and bool(folders)
+    waiting = {"send_buffers": send_buffers, "runtime": runtime}
     if len(several) > 1 or all_stages:
         from .dumps import CheckedText, DumpsChecked, check_dumps
 
         single = [each for each in several if each.partition("#")[0] not in folders]
-        dumps = check_dumps(folders, send_buffers, strict, all_stages) if folders else DumpsChecked()
-        rest = [_check_module(module, send_buffers) for module in single]
+        dumps = check_dumps(folders, waiting, strict, all_stages) if folders else DumpsChecked()
+        rest = [_check_module(module, waiting) for module in single]
         checked: list[CheckedText | ProgramChecked] = [*dumps.texts, *rest]
         if prints_document():
             processes = {} if dumps.processes is None else {"processes": dumps.processes.to_dict()}
@@ -131,11 +140,11 @@ def check(
     program = module_of(load(target[0]))
     if repair is not None:
         _check_repair_path(program, Path(repair))
-    program, verdict = _checked(program, send_buffers)
+    program, verdict = _checked(program, waiting)
     arguments = [] if page is None else load_arguments(program, None, seed or 0)
     if page is not None:
         options = recording.options
-        recording.write_page(trace_refused(program, arguments, verdict, options, send_buffers=send_buffers))
+        recording.write_page(trace_refused(program, arguments, verdict, options, **waiting))
         say_written(page, PAGE)
     if picture is not None:
         write(xbuild.viz(verdict, theme=theme).render(form), picture)
@@ -170,7 +179,7 @@ class ProgramChecked:
         return REFUSED if self.verdict is None else _exit_code(self.verdict, strict)
 
 
-def _check_module(target: str, send_buffers: float) -> ProgramChecked:
+def _check_module(target: str, waiting: Waiting) -> ProgramChecked:
     """Check one of several programs; prints its report below a line with its name, unless a document will have it."""
     try:
         program = module_of(read_target(target))
@@ -179,7 +188,7 @@ def _check_module(target: str, send_buffers: float) -> ProgramChecked:
     except (UserError, XbuildError) as error:
         say(str(error), err=True)
         return ProgramChecked(target, error=error)
-    program, verdict = _checked(program, send_buffers)
+    program, verdict = _checked(program, waiting)
     name = program.name if isinstance(program, xbuild.Module) else ""
     if not prints_document():
         say(f"{target}  {name}".rstrip(), err=verdict.refused)
@@ -189,10 +198,10 @@ def _check_module(target: str, send_buffers: float) -> ProgramChecked:
 
 
 def _checked(
-    program: xbuild.Module | xbuild.ModuleGroup, send_buffers: float
+    program: xbuild.Module | xbuild.ModuleGroup, waiting: Waiting
 ) -> tuple[xbuild.Module | xbuild.ModuleGroup, xbuild.Verdict]:
     """A program and its verdict; a program that is in part for each device is partitioned, if xbuild can do that."""
-    verdict = xbuild.check(program, send_buffers=send_buffers)
+    verdict = xbuild.check(program, **waiting)
     if verdict or not isinstance(program, xbuild.Module) or not is_per_device_in_part(program):
         return program, verdict
     try:
@@ -201,7 +210,7 @@ def _checked(
         return program, verdict
     name, devices = in_line(program.name), annotated_devices(program)
     say(f"notice: {name} is for {devices} devices but is not partitioned yet, so xbuild has partitioned it", err=True)
-    return partitioned, xbuild.check(partitioned, send_buffers=send_buffers)
+    return partitioned, xbuild.check(partitioned, **waiting)
 
 
 def _exit_code(verdict: xbuild.Verdict, strict: bool) -> int:

@@ -24,7 +24,7 @@ from ..sharding.unpartitioned import annotated_devices, is_per_device_in_part
 from ..stablehlo.reading.either import is_mlir
 from .formats import REFUSAL, issues_of
 from .group import REFUSED, counts_given, module_of
-from .options import PARTITION, partition_target
+from .options import PARTITION, Waiting, partition_target
 from .outputs import prints_document, say, say_styled, styled
 
 MOST_NAMES = 5
@@ -101,8 +101,11 @@ class DumpsChecked:
     issues: tuple[tuple[str, Issue], ...] = ()
 
 
-def check_dumps(folders: Sequence[str], send_buffers: float, strict: bool, all_stages: bool) -> DumpsChecked:
-    """Check each module of these dumps, and compare the processes; prints lines, unless a document has the result."""
+def check_dumps(folders: Sequence[str], waiting: Waiting, strict: bool, all_stages: bool) -> DumpsChecked:
+    """Check each module of these dumps, and compare the processes; prints lines, unless a document has the result.
+
+    `waiting` are the arguments of the check that say how devices wait.
+    """
     stage = click.get_current_context().meta.get("xbuild.stage") or ""
     dumps = {folder: target_files.modules_in_folder(folder) for folder in folders}
     checked: list[CheckedText] = []
@@ -117,7 +120,7 @@ def check_dumps(folders: Sequence[str], send_buffers: float, strict: bool, all_s
             say(f"{folder}: {_count(len(modules))}")
         width = max(len(label_of(module, each, all_stages)) for module, each in texts)
         for module, each in texts:
-            result = _check(folder, module, each, send_buffers)
+            result = _check(folder, module, each, waiting)
             checked.append(result)
             if not prints_document():
                 _say_line(label_of(module, each, all_stages).ljust(width), result)
@@ -150,23 +153,23 @@ def read_stage(stage: Stage) -> Module:
     return partition_target(program) if is_partitioned else program
 
 
-def _check(folder: str, module: DumpedModule, stage: Stage, send_buffers: float) -> CheckedText:
+def _check(folder: str, module: DumpedModule, stage: Stage, waiting: Waiting) -> CheckedText:
     try:
         program = read_stage(stage)
-        verdict = xbuild.check(program, send_buffers=send_buffers)
+        verdict = xbuild.check(program, **waiting)
         if verdict.refused and is_per_device_in_part(program):
-            return _check_partitioned(CheckedText(folder, module, stage, program, None), send_buffers)
+            return _check_partitioned(CheckedText(folder, module, stage, program, None), waiting)
         return CheckedText(folder, module, stage, program, verdict)
     except (target_files.TargetError, XbuildError) as error:
         return CheckedText(folder, module, stage, None, None, error)
 
 
-def _check_partitioned(checked: CheckedText, send_buffers: float) -> CheckedText:
+def _check_partitioned(checked: CheckedText, waiting: Waiting) -> CheckedText:
     """Check the program of each device instead of a global program; the given text if xbuild cannot partition it."""
     assert checked.program is not None
     try:
         program = partition_target(checked.program)
-        verdict = xbuild.check(program, send_buffers=send_buffers)
+        verdict = xbuild.check(program, **waiting)
     except XbuildError:
         return checked
     return evolve(checked, program=program, verdict=verdict, is_partitioned=True)

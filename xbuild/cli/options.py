@@ -10,9 +10,9 @@ Sections:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 from attrs import define, evolve, field
@@ -26,6 +26,7 @@ from .outputs import FORMAT, say
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 if TYPE_CHECKING:
+    from ..runtimes.record import Runtime
     from ..sharding.partition import Partitioned
     from ..traces import Trace
 
@@ -266,6 +267,34 @@ def takes_send_buffers(command: Command) -> Command:
     sentence = "Allow this many sends on each channel to proceed before their recvs are posted."
     kind = click.IntRange(min=0)
     return click.option("--send-buffers", type=kind, default=0, show_default=True, help=sentence)(command)
+
+
+Waiting: TypeAlias = Mapping[str, Any]
+"""The arguments of the check that say how devices wait, by name: send_buffers and runtime."""
+
+
+def takes_runtime(command: Command) -> Command:
+    """A decorator that adds the option --runtime, whose value is a record, to a command that checks or runs."""
+    from ..runtimes.record import RUNTIMES
+
+    sentence = (
+        f"Make devices wait as this runtime does: {', '.join(RUNTIMES)}, or a TOML file with the fields of "
+        "xb.Runtime.  [default: none]"
+    )
+    kind = "NAME|FILE.toml"
+    return click.option("--runtime", metavar=kind, callback=_read_runtime, help=sentence)(command)
+
+
+def _read_runtime(_: click.Context, parameter: click.Parameter, value: str | None) -> Runtime | None:
+    """The callback of --runtime: an unknown name or an invalid file is a usage error."""
+    if value is None:
+        return None
+    from ..runtimes.record import runtime_of
+
+    try:
+        return runtime_of(value)
+    except XbuildError as error:
+        raise click.BadParameter(str(error), param=parameter) from None
 
 
 def takes_machine(command: Command) -> Command:

@@ -30,6 +30,7 @@ from ..files import arrays as npz
 from ..files.targets import file_of
 from ..properties.effects import is_debug_print
 from ..properties.sites import reached
+from ..runtimes.record import Runtime
 from .formats import say_result
 from .group import RUN_SECONDS, Amount, entries, load, main, module_of, report_failures, require, stop, takes_target
 from .options import (
@@ -45,6 +46,7 @@ from .options import (
     takes_format,
     takes_machine,
     takes_partition,
+    takes_runtime,
     takes_send_buffers,
     takes_source_root,
     warn_not_partitioned,
@@ -159,6 +161,7 @@ _SECONDS = "Limit the run to this many seconds; with --page or --trace, half is 
     help="Report clamped, dropped and out-of-range values, and the place where a NaN or infinity first appears.",
 )
 @takes_send_buffers
+@takes_runtime
 @click.option(
     "--denormals",
     type=DENORMALS,
@@ -231,6 +234,7 @@ def run(
     infeed: str | None,
     strict: bool,
     send_buffers: int,
+    runtime: Runtime | None,
     denormals: str | None,
     engine: str,
     against: str,
@@ -293,7 +297,11 @@ def run(
     limits = running.Limits(**{key: value for key, value in maxima.items() if value is not None})
     arguments = load_arguments(program, inputs, seed, max_bytes)
     items = _read_infeed(infeed, engine, len(entries(program)), max_bytes)
-    for options, is_used in (("--strict needs", strict), ("--page and --trace need", page or folder)):
+    for options, is_used in (
+        ("--strict needs", strict),
+        ("--page and --trace need", page or folder),
+        ("--runtime needs", runtime is not None),
+    ):
         if is_used and engine not in ("interpreter", "both"):
             raise click.UsageError(f"{options} the interpreter, but --engine is {engine}")
     recording = RunRecording(page, folder, {"bytes": trace_bytes, "every": trace_every}, source_root, machine)
@@ -312,7 +320,7 @@ def run(
             results = theirs = running.engines.execute_on_stablehlo(program, arguments, limits=limits)
         if engine in ("interpreter", "both"):
             run_options: dict[str, Any] = {"send_buffers": send_buffers, "strict": strict, "denormals": mode}
-            run_options |= {"infeed": items, "limits": limits}
+            run_options |= {"infeed": items, "limits": limits, "runtime": runtime}
             results, failure = run_and_record(program, arguments, recording, **run_options)
     shapes, split, with_one_device = [entry.root.shape for entry in entries(program)], partitioned_target(), []
     if split is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attrs import field, frozen
 
@@ -27,6 +27,9 @@ from ...core.report_text import (
     plain,
 )
 from .program import GridProgram, Order, Orders, device_ranges, devices_text
+
+if TYPE_CHECKING:
+    from ...runtimes.record import Runtime
 
 VerdictKind: TypeAlias = Literal["ok", "error", "deadlock", "depends"]
 Scope: TypeAlias = Literal["every", "given", "found"]
@@ -164,11 +167,12 @@ def _names(schedule: Mapping[int, Order]) -> dict[str, list[str]]:
 
 @frozen(eq=False)
 class CheckArguments:
-    """The arguments of the check, for pictures: the programs of all devices, send buffers, infeed items."""
+    """The arguments of the check, for pictures: the programs of all devices, send buffers, infeed items, a runtime."""
 
     program: GridProgram
     send_buffers: float = 0
     infeed: Mapping[int, int] | None = None
+    runtime: Runtime | None = None
 
 
 @frozen(eq=False, repr=False)
@@ -180,7 +184,8 @@ class Verdict(Showable):
     `scope` names the schedules for which the verdict holds: every legal schedule, the given schedule, or the schedule
     that the check found. `schedule` has, for each device, an order of its entry's instructions that runs to completion;
     it is empty if the program is refused. `notes` lists what the verdict does not cover, such as the collectives of a
-    module that is not partitioned yet.
+    module that is not partitioned yet. Under a runtime whose threads or other places are limited, `grants` is the order
+    in which calls take places and hang; a run follows it.
     """
 
     kind: VerdictKind
@@ -192,6 +197,7 @@ class Verdict(Showable):
     reordered: Mapping[int, Orders] = field(factory=dict)
     asked: CheckArguments | None = None
     notes: tuple[str, ...] = ()
+    grants: tuple[Any, ...] = ()
 
     @property
     def refused(self) -> bool:

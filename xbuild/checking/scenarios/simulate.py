@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
@@ -136,13 +136,15 @@ def is_short_of_events(traces: Mapping[int, Sequence[SimulatedEvent]]) -> bool:
     return not all(event.is_possible(done) for events in traces.values() for event in events)
 
 
-def communicating_order(device_class: DeviceClass) -> Walk:
-    """The communicating instructions of a computation, in the given or recorded order."""
+def communicating_order(
+    device_class: DeviceClass, counts: Callable[[Instruction], bool] = communicates_anywhere
+) -> Walk:
+    """The communicating instructions of a computation, or those that `counts`, in the given or recorded order."""
     known: dict[Computation, tuple[Instruction, ...]] = {}
 
     def walk(computation: Computation) -> tuple[Instruction, ...]:
         if computation not in known:
-            known[computation] = tuple([i for i in device_class.order(computation) if communicates_anywhere(i)])
+            known[computation] = tuple([i for i in device_class.order(computation) if counts(i)])
         return known[computation]
 
     return walk
@@ -159,9 +161,15 @@ def operand_channels(entry: Computation) -> Mapping[str, tuple[int, ...]]:
     return found
 
 
+Walked = TypeVar("Walked")
+
+
 @define
-class DeviceWalker:
-    """The walk of one device through its program; an open point is yielded again until its order is chosen."""
+class ProgramWalker(Generic[Walked]):
+    """The walk of one device through its program; an open point is yielded again until its order is chosen.
+
+    A subclass says which instructions count (`counts_at`), and what each of them is on this device (`at`).
+    """
 
     context: LevelContext
     device: int
@@ -174,18 +182,22 @@ class DeviceWalker:
     def program(self) -> DeviceClass:
         return self.context.program.class_of[self.device]
 
-    def events(self) -> tuple[SimulatedEvent, ...]:
-        """All events, if every order is decided. Raises TooLongError."""
-        return tuple(event for event in self.trace() if isinstance(event, SimulatedEvent))
+    def counts_at(self, instruction: Instruction) -> bool:
+        """Whether the walk stops at an instruction, instead of entering what it calls."""
+        return communicates_itself(instruction)
 
-    def trace(self) -> Iterator[SimulatedEvent | OpenPoint]:
+    def at(self, instruction: Instruction, path: Path) -> Iterator[Walked]:
+        """What an instruction is on this device."""
+        raise NotImplementedError
+
+    def trace(self) -> Iterator[Walked | OpenPoint]:
         yield from self._run(self.program.module.entry, ())
 
-    def _run(self, computation: Computation, path: Path) -> Iterator[SimulatedEvent | OpenPoint]:
+    def _run(self, computation: Computation, path: Path) -> Iterator[Walked | OpenPoint]:
         for instruction in self.walk(computation):
             if isinstance(instruction, tuple):
                 yield OpenPoint(instruction, path)
-            elif communicates_itself(instruction):
+            elif self.counts_at(instruction):
                 self._step()
                 yield from self.at(instruction, path)
             else:
@@ -214,6 +226,19 @@ class DeviceWalker:
             self._step()
             yield body
             yield from condition
+
+    def _next_number(self, *key: Hashable) -> int:
+        self.counts[key] += 1
+        return self.counts[key]
+
+
+@define
+class DeviceWalker(ProgramWalker[SimulatedEvent]):
+    """The walk of one device through its program, as its events."""
+
+    def events(self) -> tuple[SimulatedEvent, ...]:
+        """All events, if every order is decided. Raises TooLongError."""
+        return tuple(event for event in self.trace() if isinstance(event, SimulatedEvent))
 
     def at(self, instruction: Instruction, path: Path) -> Iterator[SimulatedEvent]:
         """The events of an instruction on this device, with what they wait for."""
@@ -283,17 +308,13 @@ class DeviceWalker:
         collective = collective_in(begun.instruction)
         assert collective is not None
         group = self.context.program.group(collective, self.device)
-        key = self.context.identity.of(self.program.module, begun), group[0]  # groups are disjoint
+        key = self.context.identity.key(self.program.module, begun, group)
         for kind in kinds:
             turn = self._next_number(kind, key)
             if kind.awaits is None:
                 yield SimulatedEvent(site, (kind, key), common=(kind, key, turn))
             else:
                 yield SimulatedEvent(site, (kind, key), ((ALL, (kind.awaits, key, turn), len(group)),), members=group)
-
-    def _next_number(self, *key: Hashable) -> int:
-        self.counts[key] += 1
-        return self.counts[key]
 
 
 _EVENTS_WITHIN: Mapping[str, Callable[[DeviceWalker, Site, Sequence[EventKind]], Iterator[SimulatedEvent]]] = {

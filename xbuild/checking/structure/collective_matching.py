@@ -15,7 +15,7 @@ from shape_inference import compatible
 from ...core.graph import Computation, Instruction, Module
 from ...process.limits import ask
 from ...process.progress import over
-from ...properties.device_groups import Groups, Pairs, count_named, named_lists, named_pairs, pairs_of, strategy
+from ...properties.device_groups import Group, Groups, Pairs, count_named, named_lists, named_pairs, pairs_of, strategy
 from ...properties.effects import COVERING, LOOPS, Path, base_of, collective_in, is_in_place, nest, remembered, spelling
 from ...properties.sites import Site, collectives_of
 from ..model.describe import absent_row, finding, groups_text, named, nest_finding, payload
@@ -95,6 +95,10 @@ class CollectiveIdentities:
         if channel in self.unique[module]:
             return channel
         return (*((step.instruction.name, step.role) for step in site.path), site.instruction.name)
+
+    def key(self, module: Module, site: Site, group: Group) -> Hashable:
+        """The key within which the executions of a collective by a group are counted; its groups are disjoint."""
+        return self.of(module, site), group[0]
 
 
 def collective_identities(program: GridProgram) -> CollectiveIdentities:

@@ -1,0 +1,1 @@
+"""Tests of the check and of runs under a runtime."""

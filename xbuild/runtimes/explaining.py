@@ -1,0 +1,269 @@
+"""Why devices stop under a runtime, and why two calls do not fit: the sentences of verdicts and of stopped runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from attrs import frozen
+
+from ..checking.model.describe import calls_text, payload
+from ..checking.model.program import Extent, devices_text
+from ..checking.structure.collective_matching import same_reducer
+from ..core.graph import Instruction
+from ..properties.device_groups import pairs_of
+from ..properties.effects import base_of, spelling
+from .calls import (
+    ARRIVAL,
+    BEGIN_SEND,
+    CREATION,
+    DRAIN,
+    ITEM,
+    LAUNCH,
+    LOCK,
+    MEET,
+    RECV,
+    ROOM,
+    SEND,
+    SPLIT,
+    STREAM,
+    TAKE,
+    THREADS,
+    TRANSFER,
+    TURN,
+    Call,
+    Step,
+)
+from .machine import CallsDiffer, Differ, Stop
+from .record import Runtime
+
+# ----------------------------------------------------------------------------
+# Calls that meet and do not fit
+
+
+def comparison(runtime: Runtime, extent: Extent) -> Differ:
+    """The function that compares two calls that meet: what differs, or None."""
+
+    def differ(device: int, call: Call, other: int, second: Call) -> str | None:
+        if call.kind in (SEND, RECV, BEGIN_SEND):
+            return _difference_of_transfers(call, second)
+        return _difference_of_collectives(runtime, extent, call, second)
+
+    return differ
+
+
+def _difference_of_transfers(a: Call, b: Call) -> str | None:
+    if a.channel != b.channel:
+        return "channels"
+    assert a.part is not None
+    assert b.part is not None
+    return None if payload(a.part).plain() == payload(b.part).plain() else "shapes"
+
+
+def _difference_of_collectives(runtime: Runtime, extent: Extent, a: Call, b: Call) -> str | None:
+    first, second = a.part, b.part
+    assert first is not None
+    assert second is not None
+    if first is second:
+        return None
+    if base_of(first) != base_of(second):
+        return "kinds"
+    if a.channel is not None and b.channel is not None and a.channel != b.channel:
+        return "channels"
+    if payload(first).plain() != payload(second).plain():
+        return "shapes"
+    if not same_reducer(*(getattr(each.attributes, "to_apply", None) for each in (first, second))):
+        return "reducers"
+    are_pairs_compared = hasattr(first.attributes, "source_target_pairs") and not runtime.own_pairs
+    if are_pairs_compared and {*pairs_of(first, *extent)} != {*pairs_of(second, *extent)}:
+        return "pairs"
+    has_channel = a.channel is not None and b.channel is not None
+    return None if has_channel or a.identity == b.identity else "names"
+
+
+_KINDS = {
+    "kinds": "channel_kind_mix",
+    "channels": "mispaired",
+    "names": "mispaired",
+    "shapes": "shape_mismatch",
+    "reducers": "reducer_mismatch",
+    "pairs": "group_disagreement",
+}
+
+
+@frozen
+class Explanation:
+    """Why devices stop: the kind of finding, a sentence, the rule of the runtime, the fix, and a word for the cause."""
+
+    kind: str
+    message: str
+    rule: str
+    repair: str
+    cause: str
+
+
+def explain_difference(runtime: Runtime, error: CallsDiffer) -> Explanation:
+    """Why two calls that meet do not fit."""
+    (device, call), (other, second) = sorted((error.first, error.second), key=lambda each: each[0])
+    assert call.part is not None
+    assert second.part is not None
+    what = "transfer" if call.kind in (SEND, RECV, BEGIN_SEND) else "collective"
+    sides = (f"{each.instruction.name} of device {d}" for d, each in ((device, call), (other, second)))
+    values = _values(error.what, call, second)
+    message = f"{' and '.join(sides)} form one {what}, but their {error.what} differ{values}"
+    about = TRANSFER if what == "transfer" else ARRIVAL
+    fix = (
+        f"run the {what}s of these devices in the same order"
+        if error.what in ("channels", "names", "kinds")
+        else f"give both sides of the {what} the same {error.what}"
+    )
+    return Explanation(_KINDS[error.what], message, _RULES[about](runtime, call), fix, "MATCHING")
+
+
+def _values(what: str, a: Call, b: Call) -> str:
+    assert a.part is not None
+    assert b.part is not None
+    if what == "kinds":
+        return f": {spelling(base_of(a.part))} and {spelling(base_of(b.part))}"
+    if what == "channels":
+        return f": {a.channel} and {b.channel}"
+    return f": {payload(a.part)} and {payload(b.part)}" if what == "shapes" else ""
+
+
+# ----------------------------------------------------------------------------
+# Stops
+
+
+def _rule_of_collectives(runtime: Runtime, call: Call | None) -> str:
+    if runtime.collectives == "order":
+        return f"{runtime.name} matches collectives by order on a communicator, not by channel"
+    if runtime.collectives == "channel":
+        return f"{runtime.name} matches collectives by channel and group, in the order of each device"
+    return "a collective begins once every member of its group has reached it"
+
+
+def _rule_of_transfers(runtime: Runtime, call: Call | None) -> str:
+    eager = f"; a send of at most {runtime.eager_bytes:g} bytes ends at once" if runtime.eager_bytes else ""
+    if runtime.transfers == "order":
+        return f"{runtime.name} matches the sends and recvs of two devices by order, not by channel{eager}"
+    return f"a send ends once its recv is posted{eager}"
+
+
+def _rule_of_creation(runtime: Runtime, call: Call | None) -> str:
+    if runtime.communicators == "start":
+        return f"{runtime.name} creates communicators at the start of the program, and a creation waits for all members"
+    return f"{runtime.name} creates a communicator at its first use, and the creation waits for all members"
+
+
+def _rule_of_splits(runtime: Runtime, call: Call | None) -> str:
+    return (
+        f"{runtime.name} creates the communicators of a collective by a split, which waits for the members of all its "
+        "groups, and a device that has its communicator takes no part"
+    )
+
+
+def _rule_of_draining(runtime: Runtime, call: Call | None) -> str:
+    target = "" if call is None else getattr(call.instruction.attributes, "custom_call_target", "")
+    return f"{target} waits until all collectives that its device has started end"
+
+
+_RULES: dict[str, Callable[[Runtime, Call | None], str]] = {
+    ROOM: lambda runtime, _: (
+        f"a device runs at most {_number(runtime.resident, 'collective')} at the same time, and a collective that "
+        "waits for others keeps its place"
+    ),
+    THREADS: lambda runtime, _: (
+        f"a host has {_number(runtime.threads, 'thread')}, and a device holds one while it waits in a collective or "
+        "runs a custom call"
+    ),
+    LOCK: lambda *_: (
+        "the devices of a host create one communicator at a time, and a creation that waits for other hosts keeps the "
+        "lock"
+    ),
+    DRAIN: _rule_of_draining,
+    TURN: lambda *_: "a host launches the program of a device after that of the device before it has ended",
+    SPLIT: _rule_of_splits,
+    CREATION: _rule_of_creation,
+    LAUNCH: lambda *_: "the collectives of a device begin in the order of their launches",
+    STREAM: lambda *_: "a stream runs its collectives in the order of their launches",
+    TRANSFER: _rule_of_transfers,
+    ARRIVAL: _rule_of_collectives,
+    ITEM: lambda *_: "a device whose infeed is empty hangs, and so does every device that waits for it",
+}
+"""The rule behind each kind of step, the most specific first."""
+
+_REPAIRS = {
+    ROOM: "launch these collectives in one order on all devices and on one stream, or wait for one before the next",
+    THREADS: "give the host more threads than devices that wait at the same time",
+    LOCK: "create the communicators in the same order on all hosts",
+    DRAIN: "call it before the first collective, or after the collectives have ended",
+    TURN: "launch the programs of all devices before waiting for one of them",
+    SPLIT: "create the communicators in the same order on all devices, before the first use",
+    CREATION: "use the groups in the same order on all devices, or create their communicators in advance",
+    STREAM: "start the collectives in the same order on all devices",
+}
+
+
+def _number(count: float, noun: str) -> str:
+    return f"{count:g} {noun}{'s' * (count != 1)}"
+
+
+def explain_stop(runtime: Runtime, stop: Stop) -> Explanation:
+    """Why devices stop: which calls wait for each other or for a device that has ended, and by which rule."""
+    steps = [step for _, step in stop.steps]
+    abouts = [about for about in _RULES if any(step.about == about for step in steps)]
+    calls = [(lane[0], step.call) for lane, step in stop.steps if step.call is not None]
+    calls += [(lane[0], call) for lane, call in stop.holders]
+    if ITEM in abouts:
+        starved = devices_text(lane[0] for lane, step in stop.steps if step.about == ITEM)
+        message = f"the infeed of {starved} holds fewer items than the program takes"
+        return Explanation("infeed_starved", message, _RULES[ITEM](runtime, None), "", "STARVED")
+    named = calls_text(_unique((device, call.instruction) for device, call in calls)) if calls else "the devices"
+    if stop.missing:
+        several = len({device for device, _ in calls}) > 1
+        what = _awaited_text(steps[0])
+        message = f"{named} wait{'' if several else 's'} for {devices_text(stop.missing)}{what}"
+    else:
+        message = f"{named} wait for each other"
+    rules = [_RULES[about](runtime, next(s.call for s in steps if s.about == about)) for about in abouts[:2]]
+    repair = next((_REPAIRS[about] for about in abouts if about in _REPAIRS), "")
+    cause = (
+        (abouts[0] if abouts else ARRIVAL).upper() if not stop.missing or abouts[0] in _REPAIRS else "MISSING_MEMBER"
+    )
+    return Explanation("deadlock", message, "; ".join(rules), repair, cause)
+
+
+def _awaited_text(step: Step) -> str:
+    """What a device that has ended never did."""
+    if step.about in (CREATION, SPLIT):
+        return " to create a communicator, and it never does" if len(step.members) < 3 else " to create a communicator"
+    return ", which ends first"
+
+
+def _unique(calls: Iterable[tuple[int, Instruction]]) -> list[tuple[int, Instruction]]:
+    return [*dict.fromkeys(calls)]
+
+
+def waits_text(stop: Stop, device: int) -> str:
+    """What a stopped device waits for."""
+    step, others = stop.at[device], stop.awaited[device]
+    members = [member for member in step.members if member != device]
+    if step.act == TAKE:
+        things = {ROOM: "room on the device", LOCK: "the lock of its host", THREADS: "a thread of its host"}
+        return things[step.about]
+    if step.about == ARRIVAL or (step.about == STREAM and step.call is not None and step.call.kind == MEET and others):
+        members = members or list(others)
+        return f"{devices_text(members)} to reach it"
+    if step.about in (CREATION, SPLIT):
+        return f"{devices_text(members)} to create the communicator of {devices_text(step.members)}"
+    if step.about == TRANSFER:
+        return f"{devices_text(members)} to reach the other side"
+    if step.about == TURN:
+        return f"the program of {devices_text(members)} to end"
+    if step.about == ITEM:
+        return "an item of its infeed, which is empty"
+    return f"a collective that it has started{f', and so for {devices_text(others)}' if others else ''}"
+
+
+def row_facts(stop: Stop) -> list[tuple[int, Call, str]]:
+    """For each stopped device that has begun its program: the call at which it stops, and what it waits for."""
+    return [(d, step.call, waits_text(stop, d)) for d, step in sorted(stop.at.items()) if step.call is not None]
