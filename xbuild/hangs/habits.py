@@ -30,10 +30,14 @@ class Oddity:
     """A place where a rank launched something else than expected.
 
     `expected` is an example from this rank or from another one; `group` and `sequence` are those that the expected
-    operation would have had here, and `is_old` says that the rank executed its line before. `is_new` says that it never executed what it launched. `is_next` says that it launched no such message,
-    or nothing in the group, since. `is_early` says that it used to launch more of the expected operations before
-    the one that it launched. `is_common` says that more ranks, at the same place, launched the expected
-    operation, and `is_tie` that as many did.
+    operation would have had here.
+
+    is_old: the rank executed the line of the expected operation before.
+    is_new: it never executed the line that it launched.
+    is_next: it launched nothing in the group since, or no such message.
+    is_early: it used to launch more of the expected operations before the one that it launched.
+    is_common: more ranks, at the same place, launched the expected operation.
+    is_tie: as many ranks did.
     """
 
     rank: int
@@ -126,11 +130,26 @@ class Habits:
             elif (before := _usual_before(contents, number)) is not None:
                 found.append(self._find_oddity(rank, number, record.operations[before]))
             for oddity in found:
+                if self._is_refuted(oddity):
+                    continue
                 like, unlike = self._count_orders(oddity)
-                if like == unlike or each.pair is not None:
+                if like == unlike or like + unlike < 2 or each.pair is not None:
                     yield oddity
                 elif like < unlike:
                     yield evolve(oddity, is_common=True, is_tie=False)
+
+    def _is_refuted(self, odd: Oddity) -> bool:
+        """Whether other ranks launched something else where an operation was expected."""
+        expected = signature(odd.expected)
+        return odd.sequence is not None and any(
+            (own := record.find(odd.group, odd.sequence)) is not None and signature(own) != expected
+            for rank, record in self.job.ranks.items()
+            if rank != odd.rank
+        )
+
+    def is_odd(self, rank: int, group: str) -> bool:
+        """Whether other ranks show that a rank left out an operation of a group."""
+        return any(each.is_common and each.group == group for each in self.oddities(rank))
 
     def _count_orders(self, odd: Oddity) -> tuple[int, int]:
         """How many ranks launched what this rank launched before what was expected, and how many in the other order."""
@@ -144,9 +163,6 @@ class Habits:
             for group, sequence in (odd.launched.key, (odd.group, odd.sequence)):
                 own = record.find(group, sequence)
                 is_past = record.launched.get(group, -1) >= sequence
-                if group == odd.group and own is not None and signature(own) != signature(odd.expected):
-                    places = [0, 0]
-                    break
                 places.append(own.place if own is not None else -1.0 if is_past else math.inf)
             if places[0] != places[1]:
                 counts[places[0] > places[1]] += 1
@@ -198,7 +214,7 @@ class Habits:
             first = numbers[0] if numbers else record.launched.get(group, 0) + 1
             sequence = first + done
         is_tie = other is not None and not is_common
-        is_new = content(launched) not in {*map(content, before)}
+        is_new = sum(content(each) == content(launched) for each in record.operations) == 1
         is_early = _is_early([*map(_line, before), _line(launched)], _line(expected))
         return Oddity(rank, launched, expected, group, sequence, is_old, is_new, is_next, is_early, is_common, is_tie)
 

@@ -2,8 +2,9 @@
 
 The first group has all ranks. A program makes the groups of one description one after the other, mostly as blocks of
 neighbours (0-3, 4-7), as ranks at equal distances (0, 4; 1, 5), or each one rank further than the one before; sizes
-follow from gathers, and groups across the blocks of another description are preferred. A description for which exactly one such rule fits what the ranks launched gives the members that
-have launched nothing. Any other group has the members that used it, and those that may be missing in it.
+follow from gathers, and groups across the blocks of another description are preferred. If exactly one such rule fits
+what the ranks launched, it gives the members that have launched nothing. Any other group has the members that used it,
+and those that may be missing in it.
 """
 
 from __future__ import annotations

@@ -195,13 +195,16 @@ class XlaRendezvous:
 class StuckJob:
     """All ranks and groups of a job, and what the dumps say beyond them.
 
-    `dead` has the evidence that a rank has ended, by rank. `absent` are ranks that other dumps name and that left no
-    dump. `formats` are the formats that were read, `limits` sentences on what these dumps cannot tell, and `facts`
-    sentences that dumps state and that concern no single rank. `ended` are ranks that ended without a signal, `aborted`
-    those that the back end ended because of what they received, `received` the bytes that came and that were expected, and `is_disconnected` says that a log reports lost
-    connections. `different` are roots that a format states itself. `inspected` has the last operation of each rank in
-    each communicator of NCCL Inspector, `unlisted` are the groups whose members no dump lists, and `rendezvous` what XLA's logs say about collectives at which participants
-    wait.
+    `dead` has the evidence that a rank has ended, by rank. `ended` are ranks that ended without a signal, `aborted`
+    those that the back end ended because of what they received, and `received` the bytes that came and those that were
+    expected. `is_disconnected` says that a log reports lost connections.
+
+    `absent` are ranks that other dumps name and that left no dump, and `unlisted` groups whose members no dump lists.
+    `different` are roots that a format states itself. `inspected` has the last operation of each rank in each
+    communicator of NCCL Inspector, and `rendezvous` what XLA's logs say about collectives at which participants wait.
+
+    `formats` are the formats that were read, `limits` sentences on what these dumps cannot tell, and `facts` sentences
+    that dumps state and that concern no single rank.
     """
 
     ranks: dict[int, RankRecord] = field(factory=dict)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import networkx as nx
 from attrs import evolve
 
-from .comparing import find_difference, signature
+from .comparing import count_bytes, find_difference, signature
 from .habits import Oddity
 from .records import Launch, Root, StuckJob, user_frames
 from .waits import JobWaits, RankWait, has_completed, peer_of, root_at
@@ -46,7 +46,10 @@ def find_roots(waits: JobWaits) -> list[Root]:
         root = _single_root(waits, rank)
         if root is None or _is_ended_by_disagreement(waits, root):
             continue
-        if rank in job.aborted:
+        skipping = [each for each in waits.skipped.values() if each.group == root.group]
+        if root.kind == "not_completed" and skipping:
+            roots.update({each.rank: each for each in skipping})
+        elif rank in job.aborted:
             aborted.append(root)  # what it launched last is not in its dump
         elif graph.in_degree(rank):
             roots[rank] = root
@@ -84,10 +87,21 @@ def _unlike_roots(waits: JobWaits, aborted: Root) -> list[Root]:
     kinds = kinds or dict.fromkeys(_unlike_sizes(at), "wrong_size")
     reason = f"the back end ended rank {rank} because of what it received for {missed} of group {group}"
     if not kinds and _is_next_size(waits, at, missed):
-        return [evolve(aborted, group=group, sequence=number, operation=missed, reason=f"skipped {missed}; {reason}")]
+        return [
+            evolve(
+                aborted,
+                kind="never_launched",
+                group=group,
+                sequence=number,
+                operation=missed,
+                reason=f"skipped {missed}; {reason}",
+            )
+        ]
     sides = [*kinds] if kinds and 2 * len(kinds) < len(at) + 1 else [rank]
     sides = [rank, *at] if 2 * len(sides) == len(at) + 1 else sides
-    kind = min(kinds.values(), default="wrong_size")
+    # Half the bytes of an odd number of elements are the same elements with half the bytes.
+    is_type = sum(missed.inputs) % 2 and any(came == 2 * expected for came, expected in job.received)
+    kind = min(kinds.values(), default="wrong_type" if is_type else "wrong_size")
     return [Root(each, kind, group, number, aborted.frames, at.get(each, missed), reason) for each in sides]
 
 
@@ -101,7 +115,7 @@ def _unlike_sizes(operations: Mapping[int, Launch]) -> list[int]:
 
 
 def _is_next_size(waits: JobWaits, operations: Mapping[int, Launch], missed: Launch) -> bool:
-    """Whether a rank expected as many bytes as the operation after this one has, which it launched if it skipped one."""
+    """Whether a rank expected as many bytes as the operation after this one has: it skipped this one."""
     for rank in operations:
         record = waits.job.ranks[rank]
         for before in record.operations:
@@ -110,7 +124,7 @@ def _is_next_size(waits: JobWaits, operations: Mapping[int, Launch], missed: Lau
                 continue
             for came, expected in waits.job.received:
                 share = expected / (came or 1)
-                size = sum(following.inputs) / (sum(before.inputs) or 1)
+                size = count_bytes(following) / (count_bytes(before) or 1)
                 is_uneven = following.name == "all_to_all" and not 0.4 < share < 2.5
                 if is_uneven or (abs(size - 1) > _CLOSE and abs(share - size) < _CLOSE * size):
                     return True

@@ -25,7 +25,7 @@ from attrs import define, evolve, field, frozen
 from .comparing import OUTPUT_SIZES, ROOTED, content, count_bytes, find_difference
 from .habits import Habits
 from .members import add_unseen_members, find_members, users
-from .records import Group, Launch, RankRecord, Root, StuckJob, name_ranks, user_frames
+from .records import Launch, RankRecord, Root, StuckJob, name_ranks, user_frames
 
 
 @frozen
@@ -401,7 +401,7 @@ def _disagreements(waits: JobWaits) -> dict[int, Root]:
             found = [*_judge(waits, key, classes, operations, shifted.get(group, set()))]
             launched = (job.ranks[rank].launched.get(group) for rank in operations)
             is_strong = is_pending or any(number == key[1] for number in launched)
-        elif group not in shifted and (found := [*_skipped_lines(job, key, operations)]):
+        elif group not in shifted and (found := [*_skipped_lines(waits, key, operations)]):
             shifted[group] = {root.rank for root in found}
             waits.skipped.update({root.rank: root for root in found})
             if not is_pending:
@@ -417,20 +417,24 @@ def _disagreements(waits: JobWaits) -> dict[int, Root]:
     return weak
 
 
-def _skipped_lines(job: StuckJob, key: tuple[str, int], operations: Mapping[int, Launch]) -> Iterator[Root]:
+def _skipped_lines(waits: JobWaits, key: tuple[str, int], operations: Mapping[int, Launch]) -> Iterator[Root]:
     """The ranks that left out a collective and launched the next one, which looks the same but is at another line."""
     lines: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for rank, each in operations.items():
         lines[each.frames].append(rank)
     if len(lines) != 2:
         return
+    records = waits.job.ranks
     largest, smallest = sorted(lines.values(), key=len, reverse=True)
-    for ranks, others in ((smallest, largest), (largest, smallest)):
-        skipping = [rank for rank in ranks if _has_skipped(job.ranks[rank], job.ranks[others[0]], key)]
-        for rank in skipping:
-            yield _skip_root(job.ranks[rank], operations[rank], operations[others[0]])
-        if skipping:
-            return
+    found = [
+        {rank: others[0] for rank in ranks if _has_skipped(records[rank], records[others[0]], key)}
+        for ranks, others in ((smallest, largest), (largest, smallest))
+    ]
+    if all(found):
+        odd = [{rank: other for rank, other in each.items() if waits.habits.is_odd(rank, key[0])} for each in found]
+        found = odd if any(odd) else found
+    for rank, other in next(filter(None, found), {}).items():
+        yield _skip_root(records[rank], operations[rank], operations[other])
 
 
 def _skip_root(record: RankRecord, own: Launch, skipped: Launch) -> Root:
