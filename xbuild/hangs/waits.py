@@ -400,7 +400,7 @@ def _disagreements(waits: JobWaits) -> dict[int, Root]:
         if len(classes) > 1:
             found = [*_judge(waits, key, classes, operations, shifted.get(group, set()))]
             launched = (job.ranks[rank].launched.get(group) for rank in operations)
-            is_strong = is_pending or any(number == key[1] for number in launched)
+            is_strong = is_pending or bool(job.aborted) or any(number == key[1] for number in launched)
         elif group not in shifted and (found := [*_skipped_lines(waits, key, operations)]):
             shifted[group] = {root.rank for root in found}
             waits.skipped.update({root.rank: root for root in found})
