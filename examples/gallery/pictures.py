@@ -31,7 +31,7 @@ def _with_bytes(program: xb.Module, **view: Any) -> str:
 
 def _story(told: Told) -> Callable[[], str]:
     """The picture of the verdict on the broken program of a story."""
-    return lambda: _svg(xb.check(told.broken()))
+    return lambda: _svg(told.check(told.broken()))
 
 
 PICTURES: dict[str, Callable[[], str]] = {

@@ -51,7 +51,7 @@ def _parts() -> Iterator[str]:
     yield _HEAD.format(stories=len(STORIES))
     yield "| what you see | verdict |\n|---|---|"
     for told in STORIES:
-        yield f"| [{told.story.title}](#{_slug(told.story.title)}) | {xb.check(told.broken()).kind} |"
+        yield f"| [{told.story.title}](#{_slug(told.story.title)}) | {told.check(told.broken()).kind} |"
     yield ""
     for section, modules in SECTIONS.items():
         yield f"## {section}\n"
@@ -72,13 +72,21 @@ def _tell(told: Told) -> Iterator[str]:
     yield f"### {story.title}\n"
     yield f"{story.symptom} ({links(story.threads)})\n"
     yield f"**Cause.** {story.cause}\n"
-    verdict = "\n".join(map(_wrapped, xb.check(told.broken()).report(width=WIDTH).splitlines()))
-    yield f"```\n$ xbuild check {told.file}:broken\n{verdict}\n```\n"
+    if told.runtime is not None:
+        yield f"**Runtime.** {_fields(told.runtime)}\n"
+    verdict = "\n".join(map(_wrapped, told.check(told.broken()).report(width=WIDTH).splitlines()))
+    yield f"```\n$ xbuild check {told.file}:broken{told.option}\n{verdict}\n```\n"
     yield f"![{story.title}](pictures/hang_{told.name}.svg)\n"
     yield f"**Fix.** {story.fix}\n"
     yield f"```diff\n{told.diff()}\n```\n"
     yield f"**Run.** {' '.join(_runs(told))} Try it: `python -m examples.hangs {told.name}`.\n"
     yield f"**Not modelled.** {story.omitted}\n"
+
+
+def _fields(runtime: xb.Runtime) -> str:
+    """The fields of a runtime that differ from their defaults, which docs/checker.md explains."""
+    facts = [f"{key} = {value!r}" for key, value in runtime.to_dict().items() if key != "name"]
+    return f"`{', '.join(facts)}` ([fields](checker.md#runtimes))."
 
 
 def _wrapped(line: str) -> str:
@@ -91,7 +99,7 @@ def _runs(told: Told) -> Iterator[str]:
     yield f"{_with(story.hanging)}{stop_of(told)}."
     if story.harmless is not None:
         yield f"{_with(story.harmless)}the program completes."
-    yield f"The fixed program completes; its verdict is `{xb.check(told.fixed()).kind}`."
+    yield f"The fixed program completes; its verdict is `{told.check(told.fixed()).kind}`."
 
 
 def _with(inputs: Inputs) -> str:
@@ -106,7 +114,7 @@ def stop_of(told: Told) -> str:
         report = stopped.report
     else:
         raise AssertionError(f"the run of {told.name} completes")
-    if report.kind == "collective_mismatch":
+    if report.kind in ("collective_mismatch", "transfer_mismatch"):
         return f"the run stops: {report.message}"
     devices: dict[str | None, list[int]] = {}
     for state in report.devices:

@@ -24,14 +24,14 @@ def tell(told: Told) -> None:
     """Print the story, the verdict and the run of the broken program, and those of the fixed one."""
     story = told.story
     print(f"{story.title} ({', '.join(story.threads)})\n\n{story.symptom} {story.cause}\n")
-    print(f"--- {told.file}:broken, checked\n{xb.check(told.broken())}\n")
+    print(f"--- {told.file}:broken, checked\n{told.check(told.broken())}\n")
     try:
         print(told.run_broken())
     except xb.Stopped as stopped:
         print(f"--- run with {story.hanging.words}\n{stopped}\n")
     if story.harmless is not None:
         print(f"--- run with {story.harmless.words}\nit completes: {told.run_broken(story.harmless)}\n")
-    print(f"--- {told.file}:fixed, checked\n{xb.check(told.fixed())}\n\n{story.fix}\n")
+    print(f"--- {told.file}:fixed, checked\n{told.check(told.fixed())}\n\n{story.fix}\n")
     print(f"--- run\nit completes: {told.run_fixed()}")
 
 

@@ -7,22 +7,32 @@ from types import ModuleType
 from attrs import frozen
 
 from examples.hangs import (
+    autotuner_keys,
     autotuner_orders,
     both_send_first,
+    callback_in_pool,
+    creation_lock,
     crossed_groups,
     eval_on_rank_zero,
     exit_paths,
     fixed_send_order,
     handle_creation,
+    hardware_queues,
     infeed_behind_program,
+    interleaved_stages,
+    late_rank,
     lazy_communicators,
     local_decisions,
     master_only_graph,
     ragged_last_batch,
     rank_that_leaves,
     scheduler_order,
+    second_queue,
+    shared_devices,
+    singleton_cliques,
     split_and_cache,
     stalled_loader,
+    two_communicators,
     unequal_sizes,
     uneven_batches,
     uneven_gather,
@@ -40,11 +50,14 @@ SECTIONS: dict[str, tuple[ModuleType, ...]] = {
         exit_paths,
         rank_that_leaves,
         stalled_loader,
+        late_rank,
     ),
     "Ranks pass different sizes": (ragged_last_batch, uneven_gather, unequal_sizes),
-    "Ranks run collectives in different orders": (autotuner_orders, crossed_groups),
-    "Sends and receives cross": (both_send_first, fixed_send_order, scheduler_order),
-    "The runtime waits for itself": (split_and_cache, lazy_communicators, handle_creation, infeed_behind_program),
+    "Ranks run collectives in different orders": (autotuner_orders, crossed_groups, second_queue),
+    "Sends and receives cross": (both_send_first, fixed_send_order, scheduler_order, interleaved_stages),
+    "Communicators are created": (lazy_communicators, singleton_cliques, creation_lock),
+    "Room, queues and threads run out": (two_communicators, shared_devices, hardware_queues, callback_in_pool),
+    "The runtime waits for itself": (split_and_cache, handle_creation, infeed_behind_program, autotuner_keys),
 }
 STORIES = tuple(Told(module, module.STORY) for modules in SECTIONS.values() for module in modules)
 """All stories."""
@@ -65,34 +78,6 @@ LEFT_OUT = (
         "Sums in the order of pointers: six processes compile three programs",
         "Not a hang: the programs compute different numbers, and `xbuild diff` shows where they differ",
     ),
-    LeftOut(
-        ("marin-community/marin#9042",),
-        "Ranks lower different HLO, and the autotuner waits for a key of another rank",
-        "rendezvous between compilers",
-    ),
-    LeftOut(("marin-community/marin#8538",), "One rank reaches a barrier four hours late", "time"),
-    LeftOut(
-        ("NVIDIA/Megatron-LM#1451", "NVIDIA/Megatron-LM#1495"),
-        "With two stages, the next and the previous rank are the same, and messages pair wrongly",
-        "messages that pair in the order in which two ranks post them; xbuild pairs them by channel",
-    ),
-    LeftOut(
-        ("openxla/xla#44530",),
-        "One device is requested as a communicator with different device groups",
-        "requests for communicators; the verdict on the program of the thread is ok",
-    ),
-    LeftOut(
-        ("openxla/xla#19026", "openxla/xla#40656", "openxla/xla#47467"),
-        "Two collectives on two streams share devices and are launched in different orders",
-        "streams, and limits of what overlaps",
-    ),
-    LeftOut(("openxla/xla#31027",), "`device_put` queues NCCL calls from another thread", "a second queue of launches"),
-    LeftOut(
-        tuple(f"NVIDIA/nccl#{number}" for number in (195, 208, 522, 592, 781, 783)),
-        "Kernels of two communicators must run at the same time",
-        "limited room on a device",
-    ),
-    LeftOut(("ROCm/rccl#2191",), "Three communicators fill the hardware queues", "the capacity of queues"),
     LeftOut(("ROCm/rccl#2179",), "One communicator on four streams races on its own state", "races inside a library"),
     LeftOut(
         ("NVIDIA/nccl#1772",),
@@ -100,11 +85,6 @@ LEFT_OUT = (
         "a known cause",
     ),
     LeftOut(("jax-ml/jax#11637",), "A `cudaMalloc` and a collective wait for one lock of the driver", "locks"),
-    LeftOut(
-        ("jax-ml/jax#24255", "jax-ml/jax#25861", "jax-ml/jax#5934", "PyAutoLabs/PyAutoFit#1530"),
-        "Callbacks enter the runtime again and exhaust its threads",
-        "a pool of threads; the check reports only that a callback may not return",
-    ),
     LeftOut(
         ("AI-Hypercomputer/maxtext#2739",),
         "A compiler pass adds control edges that make a cycle",
@@ -116,10 +96,5 @@ LEFT_OUT = (
         "CUDA graphs",
     ),
     LeftOut(("marin-community/marin#7344",), "512 GPUs stop at a random time", "everything below the program"),
-    LeftOut(
-        ("tensorflow/tensorflow@0be5a10c185",),
-        "Hosts create communicators in different orders under one lock",
-        "the creation of communicators, and locks",
-    ),
 )
 """The other threads."""

@@ -13,6 +13,9 @@ from typing import Any
 from attrs import frozen
 
 import xbuild as xb
+from xbuild.runtimes.record import runtime_of
+
+HERE = Path(__file__).parent
 
 
 @frozen
@@ -34,7 +37,8 @@ class Story:
     A run of `broken` on `hanging` stops where the verdict says. A run of `fixed` on the same arguments, or on
     `fixed_inputs` if its parameters are different, returns `results`, one for each device. If data decide, `broken`
     completes on `harmless`. `omitted` says what the programs leave out. `written_out` is true if the programs state,
-    as instructions, something that the runtime does on its own.
+    as instructions, something that the runtime does on its own. `runtime` is the runtime on which the job hung: a name,
+    or a file in this folder; without one, the program hangs by the rules of HLO.
     """
 
     title: str
@@ -48,6 +52,7 @@ class Story:
     harmless: Inputs | None = None
     fixed_inputs: Inputs | None = None
     written_out: bool = False
+    runtime: str = ""
 
 
 @frozen
@@ -66,6 +71,18 @@ class Told:
         return f"examples/hangs/{self.name}.py"
 
     @property
+    def runtime(self) -> xb.Runtime | None:
+        """The runtime on which the programs are checked and run."""
+        name = self.story.runtime
+        return runtime_of(str(HERE / name) if name.endswith(".toml") else name) if name else None
+
+    @property
+    def option(self) -> str:
+        """The option of commands for this runtime."""
+        name = self.story.runtime
+        return f" --runtime {f'examples/hangs/{name}' if name.endswith('.toml') else name}" if name else ""
+
+    @property
     def broken(self) -> Callable[[], xb.Module | xb.ModuleGroup]:
         return self.module.broken  # type: ignore[no-any-return]
 
@@ -75,22 +92,25 @@ class Told:
 
     def run_broken(self, inputs: Inputs | None = None) -> Any:
         """The results of the broken program, in its recorded order; raises xb.Stopped where it hangs."""
-        return _execute(self.broken(), inputs or self.story.hanging, check=False)
+        return self._execute(self.broken(), inputs or self.story.hanging, check=False)
 
     def run_fixed(self) -> Any:
         """The results of the fixed program on the inputs on which the broken one hangs."""
-        return _execute(self.fixed(), self.story.fixed_inputs or self.story.hanging, check=True)
+        return self._execute(self.fixed(), self.story.fixed_inputs or self.story.hanging, check=True)
+
+    def check(self, program: xb.Module | xb.ModuleGroup) -> xb.Verdict:
+        """The verdict on one of the two programs."""
+        return xb.check(program, runtime=self.runtime)
+
+    def _execute(self, program: xb.Module | xb.ModuleGroup, inputs: Inputs, check: bool) -> Any:
+        infeed = {} if inputs.infeed is None else {"infeed": inputs.infeed}
+        return xb.execute(program, inputs.arguments, check=check, runtime=self.runtime, **infeed)
 
     def diff(self) -> str:
         """The difference between the two programs, with all of the source that they share."""
         before, after = (_source(self.module, without) for without in ("fixed", "broken"))
         lines = [*difflib.unified_diff(before, after, lineterm="", n=len(before) + len(after))]
         return "\n".join(lines[3:])
-
-
-def _execute(program: xb.Module | xb.ModuleGroup, inputs: Inputs, check: bool) -> Any:
-    infeed = {} if inputs.infeed is None else {"infeed": inputs.infeed}
-    return xb.execute(program, inputs.arguments, check=check, **infeed)
 
 
 def _source(module: ModuleType, without: str) -> list[str]:

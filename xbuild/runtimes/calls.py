@@ -143,7 +143,7 @@ class Step:
     """A post of an event, a wait for so many of them, or taking or giving back a place of a pool.
 
     `members` are the devices that post the event. At a post, `meets` is True if the calls that post it form one
-    collective or transfer, and so must fit.
+    collective or transfer, and so must fit. `purpose` is what a place is taken for, if lanes with one purpose share it.
     """
 
     act: str
@@ -153,6 +153,7 @@ class Step:
     count: int = 1
     members: Group = ()
     meets: bool = False
+    purpose: Hashable = None
 
 
 Launched: TypeAlias = tuple[Lane, tuple[Step, ...]]
@@ -297,8 +298,8 @@ class Launcher:
     def _locked(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         if not self.runtime.creation_lock:
             return steps
-        key, call = (LOCK, self.runtime.host_of(self.device)), steps[0].call
-        return (Step(TAKE, LOCK, key, call), *steps, Step(GIVE, LOCK, key, call))
+        key, call, purpose = (LOCK, self.runtime.host_of(self.device)), steps[0].call, steps[0].key
+        return (Step(TAKE, LOCK, key, call, purpose=purpose), *steps, Step(GIVE, LOCK, key, call))
 
     def _pair_creation(self, call: Call) -> tuple[Step, ...]:
         pair = tuple(sorted((call.source, call.target)))

@@ -176,8 +176,7 @@ _RULES: dict[str, Callable[[Runtime, Call | None], str]] = {
         "runs a custom call"
     ),
     LOCK: lambda *_: (
-        "the devices of a host create one communicator at a time, and a creation that waits for other hosts keeps the "
-        "lock"
+        "a host creates one communicator at a time, and a creation that waits for other hosts keeps the lock"
     ),
     DRAIN: _rule_of_draining,
     TURN: lambda *_: "a host launches the program of a device after that of the device before it has ended",

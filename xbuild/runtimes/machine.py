@@ -49,6 +49,7 @@ class Machine:
     posted: Counter[Hashable] = field(factory=Counter)
     by: dict[Hashable, set[int]] = field(factory=dict)  # which devices have posted an event of a collective
     taken: dict[Hashable, list[Lane]] = field(factory=dict)
+    purposes: dict[Hashable, Hashable] = field(factory=dict)  # for which the places of a pool were taken last
     rested: list[Lane] = field(factory=list)  # lanes that have done all their steps since somebody last looked
     _met: dict[Hashable, tuple[int, Call]] = field(factory=dict)
     _waiting: dict[Hashable, list[Lane]] = field(factory=dict)
@@ -117,12 +118,20 @@ class Machine:
             for lane in self.lanes
             if not self.is_idle(lane)
             and (step := self.step(lane)).act == TAKE
-            and len(self.taken.get(step.key, ())) < self.capacity(step)
+            and self._has_place(step)
         ]
+
+    def _has_place(self, step: Step) -> bool:
+        """Whether a place is free, or was taken for a purpose that the step shares."""
+        taken = len(self.taken.get(step.key, ()))
+        is_shared = step.purpose is not None and self.purposes.get(step.key) == step.purpose
+        return taken < self.capacity(step) or is_shared
 
     def grant(self, lane: Lane) -> Grant:
         """Let a lane take the place that it waits for."""
-        self.taken.setdefault(self.step(lane).key, []).append(lane)
+        step = self.step(lane)
+        self.taken.setdefault(step.key, []).append(lane)
+        self.purposes[step.key] = step.purpose
         self.at[lane] += 1
         self._ready.append(lane)
         return lane, self.at[lane] - 1
@@ -137,6 +146,7 @@ class Machine:
             Counter(self.posted),
             {key: set(devices) for key, devices in self.by.items()},
             {key: list(lanes) for key, lanes in self.taken.items()},
+            dict(self.purposes),
             [],
             dict(self._met),
             {key: list(lanes) for key, lanes in self._waiting.items()},

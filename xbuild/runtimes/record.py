@@ -84,7 +84,7 @@ class Runtime:
       a first use is a "split", which waits for the members of all groups of the collective; or a device creates all its
       communicators at the "start" of the program, largest first.
     - `pair_communicators`: the first transfer between two devices creates a communicator of these two.
-    - `creation_lock`: the devices of one host create one communicator at a time.
+    - `creation_lock`: each host creates one communicator at a time, for all its devices.
     - `streams`: each started collective runs on a stream of its own ("each"), on that of its group ("communicator"), or
       all on "one" stream of the device. A stream runs its collectives in the order of their launches.
     - `resident`: a device runs at most this many collectives at the same time, and a collective that waits for others

@@ -53,7 +53,7 @@ class State:
     threads: dict[int, int]
     created: list[set[Any]]
     creating: dict[Any, set[int]]
-    lock: dict[int, int | None]
+    lock: dict[int, list[Any]]
     arrived: dict[Any, dict[int, Task]]
     posted: dict[Any, int]
     sent: dict[Any, int]
@@ -114,7 +114,7 @@ class Model:
             at=[0] * count, stage=["new"] * count, tasks=[{} for _ in self.devices], mine=[None] * count,
             started=[{} for _ in self.devices], turns=[{} for _ in self.devices], launches=[0] * count,
             begun=[0] * count, running=[0] * count, threads=dict.fromkeys(hosts, 0),
-            created=[set() for _ in self.devices], creating={}, lock=dict.fromkeys(hosts), arrived={}, posted={},
+            created=[set() for _ in self.devices], creating={}, lock={host: [] for host in hosts}, arrived={}, posted={},
             sent={}, fits={}, tickets=[{} for _ in self.devices],
         )  # fmt: skip
 
@@ -285,16 +285,16 @@ class Model:
         host = self.runtime.host_of(d)
         if s.stage[d] == "new":
             if self.runtime.creation_lock:
-                if s.lock[host] is not None:
+                if any(other != key for other in s.lock[host]):
                     return False
-                s.lock[host] = d
+                s.lock[host].append(key)
             s.stage[d] = "creating"
             s.creating.setdefault(key, set()).add(d)
             return True
         if s.creating[key] != members:
             return False
         if self.runtime.creation_lock:
-            s.lock[host] = None
+            s.lock[host].remove(key)
         s.created[d].add(name)
         s.stage[d] = "new"
         return True
