@@ -184,7 +184,7 @@ def execute(
     `strict` checks every value without changing the results. If there are findings, StrictFailure is raised at the end,
     with `findings` and `results`. Findings are clamped indices; dropped updates; conversions out of range; integer
     divisions by zero or of the smallest integer by -1; shifts by at least the width; NaNs and infinities that no
-    contributing element has; elements that never got a value; and broken promises. A promise is broken if indices are
+    contributing element has; elements that never got a value; races of a scheduled program; and broken promises. A promise is broken if indices are
     not as promised, if parameters differ although `parameter_replication` or `sharding` promises that they are equal,
     or if values differ although a type on a mesh says that they are equal. Overflow of integers in +, - and * is
     defined, so it is not a finding. The computations of map, reduce, sort and similar ops are checked on complete

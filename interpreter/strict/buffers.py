@@ -135,7 +135,8 @@ class Buffers:
             caller = self.stack[-1].caller
             assert caller is not None
             if caller.opcode != "while" or computation is caller.attributes.body:
-                self.stack[-1].results = _returned(results, caller)
+                is_state = caller.opcode == "while"
+                self.stack[-1].results = _apart(results, self.stack[-1].results) if is_state else _returned(results)
 
     def step(self, instruction: Instruction) -> None:
         """An instruction has read its operands and has its result; a start goes on until its done."""
@@ -143,9 +144,12 @@ class Buffers:
         if running.caller is instruction:
             for path, held in running.results.items():
                 place = instruction, path
-                buffer = running.shared.get(place, held.buffer)
-                is_elsewhere = buffer is not held.buffer and running.frame.value_at(place) == place
-                running.held[place] = self._write(running, place, buffer) if is_elsewhere else held
+                buffer = running.shared.get(place)
+                if buffer is None and running.frame.behind(instruction, path) is None:
+                    held = Held(Buffer(), 0, held.started)  # a compiler copies it to memory of its own
+                elif buffer is not None and buffer is not held.buffer:
+                    held = self._write(running, place, buffer)
+                running.held[place] = held
             running.caller = None
             return
         if instruction.opcode in START_OF:
@@ -181,9 +185,9 @@ class Buffers:
         written, done = [], running.frame.done_of(instruction)
         for path in arrays_of(instruction.shape):
             place = instruction, path
-            value = running.frame.value_at(place)
-            if value != place:
-                running.held[place] = running.held[value]
+            before = running.frame.behind(instruction, path)
+            if before is not None:
+                running.held[place] = running.held[before]
                 continue
             held = running.held[place] = self._write(running, place, running.shared.get(place) or Buffer())
             matters = bool(running.frame.uses(place))
@@ -223,14 +227,18 @@ class Buffers:
         self.ledger.record(self.device, Spotted("race", what), sys._getframe(1))
 
 
-def _returned(results: Mapping[Path, Held], caller: Instruction) -> dict[Path, Held]:
-    """What a caller gets: what the buffers hold. Each part of the state of a loop has a buffer of its own."""
+def _returned(results: Mapping[Path, Held]) -> dict[Path, Held]:
+    """What a caller gets: what the buffers hold."""
+    return {path: Held(held.buffer, held.buffer.version, held.started) for path, held in results.items()}
+
+
+def _apart(after: Mapping[Path, Held], before: Mapping[Path, Held]) -> dict[Path, Held]:
+    """The next state of a loop; a compiler copies each part that is in the buffer of another part."""
     found: dict[Path, Held] = {}
-    taken: set[int] = set()
-    for path, held in results.items():
-        is_apart = caller.opcode == "while" and id(held.buffer) in taken
-        buffer = Buffer() if is_apart else held.buffer
-        found[path] = Held(buffer, buffer.version, held.started)
+    taken = {id(held.buffer) for held in before.values()}
+    for path, held in _returned(after).items():
+        is_shared = id(held.buffer) in taken and held.buffer is not before[path].buffer
+        found[path] = Held(Buffer(), 0, held.started) if is_shared else held
         taken.add(id(held.buffer))
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.exhaustive.generator import random_program
 from tests.exhaustive.model.judge import all_data, interleavings, judged, run
 from tests.exhaustive.numbering import numbering
 from tests.exhaustive.table.case import Case, failure
+from tests.exhaustive.table.measures import CLASSES, measured, table
 from tests.exhaustive.table.rows import rows
 from tests.exhaustive.table.writer import SIZE
 from tests.exhaustive.text import grouped, parsed
@@ -71,7 +73,17 @@ def test_the_table_has_correct_twins_of_its_faults() -> None:
     assert len({row.id for row in rows()}) == len(rows())
 
 
-ONLY_CHECKED = ("communicator", "missing wait", "missing partner", "invalid peer")
+def test_recall_and_precision_of_each_class_of_faults_are_those_of_the_document() -> None:
+    found = measured(row for category in CATEGORIES.values() for row in category)
+    assert {*CLASSES, "all"} == {*found}
+    for each in found.values():
+        assert each.recall == 1
+        assert each.f1 >= 0.99
+        assert each.named == each.faulty
+    assert table(found) in (Path(__file__).parents[2] / "docs" / "checker.md").read_text()
+
+
+ONLY_CHECKED = ("local concurrency", "communicator", "missing wait", "missing partner", "invalid peer")
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -75,7 +75,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--races", type=int, default=2000)
     parser.add_argument("--right", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0, help="the number of the first program")
-    parser.add_argument("--seconds", type=float, default=0, help="not used: the numbers of programs are the limit")
     chosen = parser.parse_args(arguments)
     counts, wrong = compare(itertools.count(chosen.seed), chosen.races, chosen.right)
     for name, count in sorted(counts.items()):

@@ -3,7 +3,8 @@
 Each array is in a cell. A pair reads its operand at any moment between its start and its done, and writes its result at
 any later moment until the done; everything else reads and writes at once. A cell holds the name of the value that was
 written to it last. A race is a read that finds another value than the one that the program names, in some interleaving.
-Loops are unrolled, calls inlined, and each choice of branches is run.
+Loops are unrolled, calls inlined, and each choice of branches is run. A part of a loop's state that comes from another
+part, and the operand that only one of two branches returns, are copied: a compiler does that.
 """
 
 from __future__ import annotations
@@ -157,33 +158,46 @@ class _Unrolled:
                 for _ in range(step.trips):
                     inside = dict(zip(step.carried, state, strict=True))
                     self._run(step.body, inside, depth + 1)
-                    state = tuple(inside[each] for each in step.result)
-                    self.lines.append(Line(Event("again", state, depth=depth + 1, is_return=True)))
-                    state = tuple(self._apart(state))
+                    after = tuple(inside[each] for each in step.result)
+                    self._read_return("again", after, state, depth + 1)
+                    state = tuple(self._apart(after, state))
                 names.update(zip(step.out, state, strict=True))
             elif isinstance(step, Branch):
-                inside = {step.operand: names[step.operand]}
+                operand = names[step.operand]
+                inside = {step.operand: operand}
                 self._run(step.bodies[self.choice], inside, depth + 1)
-                self._return(step.out, step.results[self.choice], inside, names, depth)
+                result = inside[step.results[self.choice]]
+                self._read_return(step.results[self.choice], (result,), (operand,), depth + 1)
+                is_kept = [each == step.operand for each in step.results]
+                names[step.out] = (
+                    self._copy(result, step.out) if any(is_kept) and is_kept[self.choice] != all(is_kept) else result
+                )
             else:
                 assert isinstance(step, Call)
                 inside = {step.operand: names[step.operand]}
                 self._run(step.body, inside, depth + 1)
-                self._return(step.out, step.result, inside, names, depth)
+                names[step.out] = inside[step.result]
+                self._read_return(step.result, (names[step.out],), (names[step.operand],), depth + 1)
 
-    def _apart(self, state: Sequence[Array]) -> Iterator[Array]:
-        """The state of a loop, with a copy of each array that another part of the state is, too."""
-        taken: set[Cell] = set()
-        for array in state:
-            kept = Array(self._new().cell, array.value) if array.cell in taken else array
-            if kept is not array:
-                self.lines.append(Line(Event("again", writes=kept)))
+    def _read_return(self, name: str, arrays: Sequence[Array], given: Sequence[Array], depth: int) -> None:
+        """What a body returns is read at its end. What it made itself counts as what is in the cell from there on."""
+        kept = tuple(each for each in arrays if each in given)
+        made = tuple(each for each in arrays if each not in given)
+        self.lines.append(Line(Event(name, kept, depth=depth)))
+        self.lines.append(Line(Event(name, made, depth=depth, is_return=True)))
+
+    def _copy(self, array: Array, name: str) -> Array:
+        kept = Array(self._new().cell, array.value)
+        self.lines.append(Line(Event(name, writes=kept)))
+        return kept
+
+    def _apart(self, after: Sequence[Array], before: Sequence[Array]) -> Iterator[Array]:
+        """The state of a loop, with a copy of each array that is also in another part, or was there."""
+        taken = {each.cell for each in before}
+        for array, own in zip(after, before, strict=True):
+            is_shared = array.cell in taken and array.cell != own.cell
+            yield self._copy(array, "again") if is_shared else array
             taken.add(array.cell)
-            yield kept
-
-    def _return(self, out: str, result: str, inside: Mapping[str, Array], names: dict[str, Array], depth: int) -> None:
-        names[out] = inside[result]
-        self.lines.append(Line(Event(result, (names[out],), depth=depth + 1, is_return=True)))
 
     def _start(self, step: Start, names: Mapping[str, Array], steps: Sequence[Step], depth: int) -> None:
         operand, kind = names[step.operand], step.kind

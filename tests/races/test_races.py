@@ -40,9 +40,9 @@ def test_a_race_is_found_before_the_run_and_in_it(case: Case) -> None:
         assert bool(_strict(module)) == bool(case.races)
 
 
-def _strict(module: xb.Module) -> set[str]:
+def _strict(module: xb.Module, devices: int = 2) -> set[str]:
     """The instructions at which a strict run reports a race, with the other one in the text."""
-    rows = [[np.arange(4, dtype=np.float32) for _ in module.entry.parameters]] * 2
+    rows = [[np.arange(4, dtype=np.float32) for _ in module.entry.parameters]] * devices
     try:
         xb.execute(module, rows, strict=True, check=False)
     except xb.StrictFailure as failure:
@@ -52,6 +52,47 @@ def _strict(module: xb.Module) -> set[str]:
     assert {each.kind for each in found} == {"race"}
     assert all("(" in each.what and each.instruction.source is not None for each in found)
     return {each.instruction.name for each in found}
+
+
+TRAVELLING = """HloModule m, is_scheduled=true
+body { p = (f32[4], (f32[4], u32[], token[]), s32[]) parameter(0)
+  a = f32[4] get-tuple-element(p), index=0
+  q = (f32[4], u32[], token[]) get-tuple-element(p), index=1
+  n = s32[] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  m = s32[] add(n, one)
+  u = f32[1] constant({1})
+  %s
+  %s
+  k = token[] after-all()
+  again = (f32[4], u32[], token[]) send(b, k), channel_id=1, is_host_transfer=true
+  ROOT t = (f32[4], (f32[4], u32[], token[]), s32[]) tuple(b, again, m) }
+condition { p = (f32[4], (f32[4], u32[], token[]), s32[]) parameter(0)
+  n = s32[] get-tuple-element(p), index=2
+  k = s32[] constant(2)
+  ROOT c = pred[] compare(n, k), direction=LT }
+ENTRY e { x = f32[4] parameter(0)
+  k = token[] after-all()
+  first = (f32[4], u32[], token[]) send(x, k), channel_id=1, is_host_transfer=true
+  z = s32[] constant(0)
+  i = (f32[4], (f32[4], u32[], token[]), s32[]) tuple(x, first, z)
+  w = (f32[4], (f32[4], u32[], token[]), s32[]) while(i), condition=condition, body=body
+  q = (f32[4], u32[], token[]) get-tuple-element(w), index=1
+  d = token[] send-done(q), channel_id=1, is_host_transfer=true
+  ROOT r = f32[4] get-tuple-element(w), index=0 }"""
+
+
+@pytest.mark.parametrize("is_race", [False, True])
+def test_a_transfer_whose_context_travels_through_a_loop(is_race: bool) -> None:
+    steps = [
+        "e = token[] send-done(q), channel_id=1, is_host_transfer=true",
+        "b = f32[4] dynamic-update-slice(a, u, n)",
+    ]
+    module = xb.parse_hlo(TRAVELLING % tuple(reversed(steps) if is_race else steps))
+    verdict = xb.check(module)
+    assert [[each.name for each in finding.instructions] for finding in verdict.findings] == [["b", "e"]] * is_race
+    assert verdict.kind == ("error" if is_race else "ok")
+    assert _strict(module, 1) == ({"b"} if is_race else set())
 
 
 def test_only_scheduled_programs_have_races() -> None:

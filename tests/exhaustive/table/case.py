@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from tests.exhaustive.text import grouped
 from .writer import Lines
 
 LINE = re.compile(r"^\s+(?:ROOT )?([\w.]+) = .*? ([a-z][a-z-]*)\(", re.MULTILINE)
-TOLD = COMMUNICATES | {"while", "conditional", "call"}
+TOLD = COMMUNICATES | {"while", "conditional", "call", "dynamic-update-slice", "scatter", "fusion"}
 Truth = Literal["ok", "refused", "depends"]
 Rank = Callable[[Lines, int], None]
 
@@ -74,6 +75,7 @@ def alike(
     )
 
 
+@functools.cache
 def checked(case: Case) -> Any:
     """The verdict, or the error of who reads the text."""
     try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import collectives, hazards, transfers
+from . import buffers, collectives, hazards, transfers
 from .case import Case
 
 
 def rows() -> list[Case]:
-    return [*collectives.rows(), *transfers.rows(), *hazards.rows()]
+    return [*collectives.rows(), *transfers.rows(), *hazards.rows(), *buffers.rows()]

@@ -16,7 +16,7 @@ Sections:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -26,12 +26,14 @@ from shape_inference import compatible
 from shape_inference.trees import Path, at
 
 from ...core.graph import Computation, Instruction
+from ...core.memos import remembered
 from ...process.progress import over
 from ...properties.effects import (
     DONE_OF,
     START_OF,
     CallStep,
     name_in_report,
+    notable,
     op_and_name,
     origin,
     steps,
@@ -39,9 +41,9 @@ from ...properties.effects import (
 )
 from ...properties.effects import Path as CallPath
 from ...properties.order import users_of
-from ...properties.sites import Site
+from ...properties.sites import Site, reached
 from ...properties.sources import Place
-from ...text.header import stated_aliases
+from ...text.header import ALIASES, stated_aliases
 from ..model.describe import finding
 from ..model.program import DeviceClass, GridProgram
 from ..model.verdict import Finding, Verdict
@@ -96,37 +98,45 @@ class Frame:
     alike: Mapping[Place, Place]
     aliases: Sequence[tuple[Path, Place]]
     path: CallPath
-    order: Sequence[Instruction] = field(init=False)
-    position: dict[Instruction, int] = field(init=False)
-    _values: dict[Place, Place] = field(factory=dict, init=False)
+    _made: dict[Place, Place] = field(factory=dict, init=False)
     _views: dict[Instruction, Mapping[Path, Place]] = field(factory=dict, init=False)
     _callees: dict[Instruction, list[Callee]] = field(factory=dict, init=False)
     _uses: dict[Place, tuple[Access, ...]] = field(factory=dict, init=False)
     _by_index: dict[Instruction, dict[int, list[Instruction]]] = field(factory=dict, init=False)
     _sites: dict[Place, Site] = field(factory=dict, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self.order = self.program.device_class.order(self.computation)
-        self.position = {instruction: n for n, instruction in enumerate(self.order)}
+    @cached_property
+    def order(self) -> Sequence[Instruction]:
+        """The instructions in the order of the schedule."""
+        return self.program.device_class.order(self.computation)
+
+    @cached_property
+    def position(self) -> Mapping[Instruction, int]:
+        """The place of each instruction in the order."""
+        return {instruction: n for n, instruction in enumerate(self.order)}
 
     def value_at(self, place: Place) -> Place:
+        """The place where the value of a part was made; of parameters that hold the same value, the first."""
+        made = self.made_at(place)
+        return self.alike.get(made, made)
+
+    def made_at(self, place: Place) -> Place:
         """The place where the value of a part was made."""
         passed = []
-        while place not in self._values:
+        while place not in self._made:
             passed.append(place)
-            before = self._behind(*place)
+            before = self.behind(*place)
             if before is None:
-                self._values[place] = place
+                self._made[place] = place
                 break
             place = before
-        value = self._values[place]
-        self._values.update(dict.fromkeys(passed, value))
-        return value
+        made = self._made[place]
+        self._made.update(dict.fromkeys(passed, made))
+        return made
 
-    def _behind(self, instruction: Instruction, path: Path) -> Place | None:
+    def behind(self, instruction: Instruction, path: Path) -> Place | None:
+        """The part of an operand that a part of a result is; None if the instruction makes a value."""
         opcode = instruction.opcode
-        if opcode == "parameter":
-            return self.alike.get((instruction, path))
         if opcode == "get_tuple_element":
             return instruction.operands[0], (instruction.attributes.index, *path)
         if opcode == "tuple" and path:
@@ -186,20 +196,37 @@ class Frame:
 
     @cached_property
     def ends(self) -> dict[Instruction, int]:
-        """The position of the done of each start; the end of the computation if the done is elsewhere."""
+        """The position of the done of each start. If that is elsewhere, where the context goes on into a callee, which
+        may end it, or the end of the computation."""
         found: dict[Instruction, int] = {}
         for instruction in self.order:
             if instruction.opcode in DONE_OF:
-                found[instruction] = len(self.order)
+                found[instruction] = 0
             elif instruction.opcode in START_OF:
                 start = origin(instruction)
                 if start in found:
                     found[start] = self.position[instruction]
+        for start, end in found.items():
+            if not end:
+                found[start] = min(self._callers_of(start), default=len(self.order))
         return found
 
-    def done_of(self, start: Instruction) -> str:
-        """The name of the done of a start, or the end of the computation if the done is elsewhere."""
-        end = self.ends.get(start, len(self.order))
+    def _callers_of(self, start: Instruction) -> Iterator[int]:
+        """The positions of the calls and loops that get a start, in a tuple or by itself."""
+        waiting, seen = [start], {start}
+        while waiting:
+            for user in self._all_users.get(waiting.pop(), ()):
+                if user.opcode in CALLERS:
+                    yield self.position[user]
+                elif user.opcode in ("tuple", "get_tuple_element") and user not in seen:
+                    seen.add(user)
+                    waiting.append(user)
+
+    def done_of(self, half: Instruction) -> str:
+        """The name of the done of a start, or the end of the computation if it is elsewhere; of a done its own."""
+        if half.opcode in START_OF:
+            return half.name
+        end = self.ends.get(half, len(self.order))
         return self.order[end].name if end < len(self.order) else f"the end of {self.computation.name}"
 
     @cached_property
@@ -354,9 +381,13 @@ class Frame:
                 found.update(dict.fromkeys(set(buffer) - set(others), self.writer(others[0])))
         return found
 
+    @cached_property
+    def _buffer_of(self) -> Mapping[Place, list[Place]]:
+        return {value: buffer for buffer in self.buffers for value in buffer}
+
     def returned_over(self, parameter: Place) -> Iterator[Path]:
         """The parts of the result that are in the memory of a part of a parameter; of a loop, the same part."""
-        buffer = next(each for each in self.buffers if parameter in each)
+        buffer = self._buffer_of[parameter]
         for path in [parameter[1]] if self.role == "loop" else arrays_of(self.computation.root.shape):
             value = self.returned(path)
             if value in buffer and value[0].opcode != "parameter":
@@ -368,12 +399,13 @@ class Frame:
     def conflicts(self) -> Iterator[Conflict]:
         """The first conflict of each value that is overwritten too early."""
         for buffer in self.buffers:
-            for number, value in enumerate(buffer):
-                found = next(self._conflicts_of(value, buffer[number + 1 :]), None)
+            for number, value in enumerate(over(buffer, "looking for races", "values")):
+                later = (buffer[n] for n in range(number + 1, len(buffer)))
+                found = next(self._conflicts_of(value, later), None)
                 if found is not None:
                     yield found
 
-    def _conflicts_of(self, value: Place, later: Sequence[Place]) -> Iterator[Conflict]:
+    def _conflicts_of(self, value: Place, later: Iterable[Place]) -> Iterator[Conflict]:
         """The conflicts with values that are written later into its buffer, or at the same time."""
         begin, end = self.written(value)
         uses = self.uses(value)
@@ -401,10 +433,7 @@ class Frame:
 
     def is_stated(self, value: Place) -> bool:
         """Whether the program says that a value is in the memory of another one, so that a copy cannot be missing."""
-        writer = self.writer(value).instruction
-        if writer.opcode in ("async_start", "custom_call", "fusion") and states_aliases(writer):
-            return True
-        return value in self._donated
+        return states_aliases(self.writer(value).instruction) or value in self._donated
 
     @cached_property
     def _donated(self) -> frozenset[Place]:
@@ -433,6 +462,12 @@ class Conflict:
 # The findings
 
 
+@remembered
+def _may_race(computation: Computation) -> bool:
+    """Whether a computation starts anything, or says that values share memory."""
+    return any(each.opcode in DONE_OF or states_aliases(each) for each in notable(computation))
+
+
 @define(eq=False, slots=False)
 class ProgramMemory:
     """The frames of the computations of a program."""
@@ -451,6 +486,8 @@ class ProgramMemory:
     def entry(self) -> Frame:
         """The frame of the entry, with the aliases that the module states."""
         module = self.device_class.module
+        if ALIASES not in module.annotations:
+            return Frame(self, module.entry, "entry", {}, (), ())
         parameters = {each.attributes.number: each for each in module.entry.parameters}
         results = {*arrays_of(module.entry.root.shape)}
         stated = [
@@ -463,8 +500,13 @@ class ProgramMemory:
         return Frame(self, module.entry, "entry", {}, stated, ())
 
     def all_frames(self) -> list[Frame]:
-        """The frames of the entry and of all that it calls, which the search for values of one buffer visits."""
+        """The frames of the entry and of all that it calls, which the search for values of one buffer visits.
+
+        There are none if no race is possible: the program starts nothing, and says of no values that they share memory.
+        """
         entry = self.entry
+        if not entry.aliases and not any(map(_may_race, reached(entry.computation))):
+            return []
         assert entry.buffers is not None
         return [entry, *self.frames.values()]
 
@@ -526,8 +568,9 @@ def _sentence_and_fix(conflict: Conflict) -> tuple[str, str]:
         )
     if use.begin <= begin and use.end > begin and use.end > use.begin:
         done = frame.done_of(use.instruction)
+        reader = "a transfer uses" if use.instruction.opcode in START_OF else f"{_site_text(use.site)} reads"
         return (
-            f"{_site_text(writer)} overwrites {value}, which {_site_text(use.site)} reads until {done}",
+            f"{_site_text(writer)} overwrites {value}, which {reader} until {done}",
             f"move {writer.instruction.name} after {done}, or {copied}",
         )
     if end > use.begin:
