@@ -26,6 +26,7 @@ from ..runtime.report import Stopped
 from . import draws, layouts
 from .cuts import DEGREES, CutChooser, CutRun, Cuts
 from .degrees import BOUNDING, CHOOSING, LEAST, MOST, Degrees, draws_needed, log2_error, watched
+from .divergence import find_divergence
 from .draws import Domain
 from .layouts import ResolvedLayouts
 from .loops import LoopDraw, LoopPair, LoopSide, next_pair
@@ -524,13 +525,21 @@ class ProgramComparison:
         recorders = ValueRecorder(), ValueRecorder()
         with during("locating the difference"), self._random_functions_of(number) as (arrays, cut):
             left = self.one.run(arrays, recorders[0].observe, self.limits)
-            found = self._first_difference(left, self.other.run(cut, recorders[1].observe, self.limits))
+            results = left, self.other.run(cut, recorders[1].observe, self.limits)
+            found = self._first_difference(*results)
             assert found is not None
             if self.values:
                 return self._first_wrong_value(*recorders) or ProgramDifference(*found)
             matching = ValueMatching(*recorders)
             value = matching.first_unmatched(self.one.modules[0].entry)
-            other = matching.first_suspect(self.other.modules[0].entry)
+            outputs = [n for n in range(len(results[1][0])) if first_difference(*self.pair(n, *results))]
+            other = find_divergence(
+                matching,
+                self.one.modules[0].entry,
+                self.other.program,
+                outputs,
+                lambda observe: self.other.run(cut, observe, self.limits),
+            )
         near = nearest_source(value, self.one.modules[0]), nearest_source(other, self.other.modules[0])
         return ProgramDifference(*found, value, other, near)
 

@@ -29,7 +29,7 @@ from .rules.opaque import RowDims, is_opaque
 from .run import Subject
 from .unknowns import Constants, pair_unknowns, unpaired, with_parameters
 from .variants import with_smaller_extents
-from .verdict import NAMES, Equivalence
+from .verdict import NAMES, Equivalence, refusal
 
 MOST_TRIPS = 10_000
 """The trips of a loop after which a run without limits stops: a loop may converge only in floats."""
@@ -147,7 +147,7 @@ def _compare(
     try:
         second = Subject(_program_of(other))
     except Refused as error:
-        return Equivalence(kind="different", reason=f"the check refuses the other program: {error.verdict.kind}")
+        return refusal(error.verdict)
     if inputs is None and outputs is None:
         inputs, outputs = layouts_in_text(first, second)
         first = _first(first.program, is_laid=True) if inputs is not None else first

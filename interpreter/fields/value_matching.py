@@ -1,118 +1,31 @@
-"""Matching of values of two programs, and the first instruction whose value and all later ones have no match."""
+"""Values that two programs have in common: whole, or as tiles on the devices; and the first one that has no equal."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 from attrs import define, field, frozen
 
-from shape_inference import Dims, Shape
+from shape_inference import Dims
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Computation, Instruction
-from xbuild.core.op import opcodes
-from xbuild.properties.effects import LOOPS, MEETS, PLAIN_CALLS, STRUCTURE
-from xbuild.properties.order import needed_by, users_of
+from xbuild.properties.effects import PLAIN_CALLS, STRUCTURE
+from xbuild.properties.order import needed_by
 
 from ..compiler.lines import Path
 from .rules.evaluation import is_float
 from .rules.functions import random_words
 from .rules.places import mixed
 
-# ----------------------------------------------------------------------------
-# The instruction of the other program such that its value and all values computed from it are not in the first program.
-
-_FOLLOWED = MEETS | {"copy"}
-_IDS = opcodes(lambda op: op.depends_on == "device")
-_GIVEN = (STRUCTURE - {"constant"}) | opcodes(lambda op: op.calls in ("once", "branch", "loop"))
-"""Ops whose values come from other instructions, or from the computations that they call."""
-
 
 def needed_instructions(entry: Computation) -> set[Instruction]:
     """The instructions on which the results depend, in all computations that are called."""
     return needed_by([entry.root], lambda each: (*each.operands, *(called.root for called in each.called)))
 
-
-def _is_table(instruction: Instruction) -> bool:
-    """Whether an instruction is a constant array of integers, such as the offsets of all devices."""
-    shape = instruction.shape
-    return instruction.opcode == "constant" and isinstance(shape, Shape) and shape.dtype.is_integer and shape.rank > 0
-
-
-@define(eq=False)
-class Suspects:
-    """The instructions of a program that lead to values known to be correct.
-
-    `right` are the instructions whose values the other program has. `placing` are tables of integers and what is
-    computed from the number of the device alone, such as the offset of its part, which a global program lacks.
-    """
-
-    right: set[Instruction]
-    leading: set[Instruction] = field(factory=set)
-    placing: set[Instruction] = field(factory=set)
-    users: dict[Instruction, Sequence[Instruction]] = field(factory=dict)
-    _entered: set[tuple[Computation, bool]] = field(factory=set, init=False)
-
-    def enter(self, computation: Computation, leads: bool = False) -> None:
-        """Mark what leads to a right value; `leads`: whether the result of the computation does."""
-        if (computation, leads) in self._entered:
-            return
-        self._entered.add((computation, leads))
-        self._find_placing(computation)
-        users = users_of(computation)
-        self.users.update(users)
-        for instruction in reversed(computation.instructions):
-            after = users.get(instruction, ())
-            is_root = leads and instruction is computation.root
-            if is_root or instruction in self.right or any(user in self.leading for user in after):
-                self.leading.add(instruction)
-            for called in instruction.called:
-                # of the many values that a loop carries some may be right, which says nothing of others
-                self.enter(called, instruction in self.leading and instruction.opcode not in LOOPS)
-
-    def _find_placing(self, computation: Computation) -> None:
-        """Mark what is computed from the number of the device alone, also by computations that are called."""
-        for instruction in computation.instructions:
-            operands = instruction.operands
-            if (
-                instruction.opcode in _IDS
-                or _is_table(instruction)
-                or (
-                    any(operand in self.placing for operand in operands)
-                    and all(operand in self.placing or operand.opcode in ("constant", "iota") for operand in operands)
-                )
-            ):
-                self.placing.add(instruction)
-            for called in instruction.called if instruction.opcode in PLAIN_CALLS else ():
-                pairs = zip(called.parameters, operands, strict=True)
-                self.placing.update(parameter for parameter, operand in pairs if operand in self.placing)
-
-    def first(self, order: Iterable[Instruction], among: set[Instruction]) -> Instruction | None:
-        """The first instruction in an order that leads nowhere, of operands that do; after it, a collective of it."""
-        for instruction in order:
-            if instruction in among and self._is_suspect(instruction):
-                return self._last(instruction, among)
-        return None
-
-    def _is_suspect(self, instruction: Instruction) -> bool:
-        if instruction in self.leading or instruction in self.placing or instruction.opcode in _GIVEN:
-            return False
-        known = self.leading | self.placing
-        return all(operand in known or operand.opcode == "parameter" for operand in instruction.operands)
-
-    def _last(self, instruction: Instruction, among: set[Instruction]) -> Instruction:
-        while True:
-            after = [user for user in self.users.get(instruction, ()) if user in among]
-            if len(after) != 1 or after[0].opcode not in _FOLLOWED or after[0] in self.leading:
-                return instruction
-            instruction = after[0]
-
-
-# ----------------------------------------------------------------------------
-# Which values of two programs are the same: whole, or as tiles on the devices; and the first one that has no equal.
 
 Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 """The ids of the instructions of a call path, and the trips of its loops."""
@@ -294,13 +207,6 @@ class ValueMatching:
             if instruction.operands and all(self.found.get(key_of(kept, operand)) for operand in instruction.operands):
                 return instruction
         return None
-
-    def first_suspect(self, entry: Computation) -> Instruction | None:
-        """The instruction of the other program such that its value and all computed from it are not in this program."""
-        suspects = Suspects({self.other.kept[key].instruction for keys in self.found.values() for key in keys})
-        suspects.enter(entry)
-        order = dict.fromkeys(kept.instruction for kept in self.other.kept.values())
-        return suspects.first(order, needed_instructions(entry))
 
 
 _PASSING = STRUCTURE | PLAIN_CALLS | frozenset({"while", "conditional", "copy", "opt_barrier"})

@@ -18,6 +18,7 @@ from attrs import field, frozen
 
 from shape_inference import Dims, Shape
 from shape_inference.trees import flatten
+from xbuild.checking.model.verdict import Verdict
 from xbuild.core.graph import Instruction, Module, Source
 from xbuild.core.issues import Issue, related_places
 from xbuild.core.op import opcodes
@@ -44,9 +45,9 @@ class ProgramDifference:
 
     `value` is the first value that the results of the first program need, that the other program lacks, and whose
     operands the other program has; `other` is the instruction of the other program with correct operands whose own
-    value, and every value computed from it, is incorrect. Both are None if there is none; `near` has their lines, or
-    the nearest ones. `output` counts the arrays of the result, and is None if the values themselves were compared;
-    `element` is the place in the array of `device` of the other program.
+    value is incorrect, or the instruction at which the check refuses that program. Both are None if there is none;
+    `near` has their lines, or the nearest ones. `output` counts the arrays of the result, and is None if the values
+    themselves were compared; `element` is the place in the array of `device` of the other program.
     """
 
     output: int | None
@@ -65,6 +66,9 @@ class ProgramDifference:
         if self.output is None and self.value is not None and self.other is not None:
             yield _instruction_text(self.value)
             yield f"differs on device {self.device} at {places} from {_instruction_text(self.other)}"
+            return
+        if self.output is None and self.other is not None:
+            yield f"{names[1]} is refused at {_instruction_text(self.other, self.near[1])}"
             return
         yield f"output {self.output} differs on device {self.device} at {places}"
         if self.value is not None:
@@ -319,6 +323,16 @@ _MEANING = {
     "range": "inputs so large or so small that the results diverge",
 }
 """What is assumed about a class, as text."""
+
+
+def refusal(verdict: Verdict) -> Equivalence:
+    """The verdict on programs of which the check refuses the other one, with the instruction that it names."""
+    finding = next((each for each in verdict.findings if each.instructions), None)
+    difference = None
+    if finding is not None:
+        difference = ProgramDifference(None, min(finding.devices, default=0), (), other=finding.instructions[0])
+    reason = f"the check refuses the other program: {verdict.kind}"
+    return Equivalence(kind="different", reason=reason, difference=difference)
 
 
 # ----------------------------------------------------------------------------

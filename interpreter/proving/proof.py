@@ -139,7 +139,8 @@ def prove_pair(pair: ProgramPair, **options: Any) -> Proof:
             return Proof(verdict=verdict, layouts=sentences)
         refuted = refuted or Proof(verdict=verdict, layouts=sentences)
     assert refuted is not None
-    is_located = refuted.verdict.difference is not None  # else types differ, or the check refuses the other program
+    difference = refuted.verdict.difference  # no output has it if types differ or the check refuses the other program
+    is_located = difference is not None and difference.output is not None
     if is_located and pair.unstated is not None and not pair.unstated.is_known:
         reason = "layouts of results, which no text states and no run shows"
         return Proof(verdict=Equivalence(kind="undecided", undecided=(reason,)))
