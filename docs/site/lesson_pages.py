@@ -10,9 +10,10 @@ from .staging import Stage
 
 _LESSONS = """# Lessons
 
-Each lesson asks before it shows, runs what it asks about, and says the rule; the pages need no network, and keep what
-is answered to themselves. `xbuild learn 7` takes the same lesson in the terminal, and `xbuild learn 7 --notebook`
-writes it as a notebook: [how it works, and what counts as passed](learning.md).
+Each lesson asks before it shows, runs what it asks about, and says why. It explains typical wrong answers, gives hints,
+and asks missed questions again. The pages need no network, and keep what is answered to themselves. `xbuild learn 7`
+takes the same lesson in the terminal, and `xbuild learn 7 --notebook` writes it as a notebook: [how it works, and what
+counts as passed](learning.md).
 """
 
 _PUZZLES = """# Puzzles

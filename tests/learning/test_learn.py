@@ -274,7 +274,9 @@ def test_puzzles_are_listed_shown_and_judged(folder: Path) -> None:
 
 def test_a_file_without_a_solution_is_told() -> None:
     Path("attempt.py").write_text("x = 1\n")
-    assert usage(xbuild("puzzle", 1, "--check", "attempt.py")) == "attempt.py does not define a function `solution`"
+    found = xbuild("puzzle", 1, "--check", "attempt.py")
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert found.stderr == "not solved yet: attempt.py does not define a function `solution`\n"
 
 
 def test_a_solved_puzzle_without_figures_is_listed() -> None:

@@ -19,6 +19,7 @@ _COMMANDS = {
     "examples": ("examples", "List the examples, each with a description, or copy them."),
     "explain": ("reference", "Explain a word, or an instruction in a program."),
     "extract": ("edit", "Extract a computation, or the neighbourhood of an instruction, as a program."),
+    "grade": ("grade", "Grade a class's solutions of the puzzles, and print a CSV row for each student and puzzle."),
     "guard": ("guard.command", "Run a script, and check each program that JAX compiles before the program runs."),
     "hang": ("hang", "Find the ranks that caused a hang, from the dumps of the stuck job."),
     "learn": ("learn", "List the lessons, or take one."),

@@ -40,9 +40,10 @@ def learn(
 ) -> None:
     """List the lessons, or take one.
 
-    A lesson asks what a program computes, runs the program, and states the rule. Type your answer to each question:
-    plain numbers, such as 1 2 3, or the letter of a choice. If your answer is wrong, try again, or press Enter to see
-    the correct answer. The command saves your progress in your data folder.
+    A lesson asks what a program computes, runs the program, and says why. Type your answer to each question: plain
+    numbers, such as 1 2 3, or the letter of a choice. If your answer is wrong, try again, or press Enter for a hint,
+    and then for the answer. After a question, `try` and arguments run its program with other numbers. The command saves
+    your progress in your data folder.
 
     \b
     Examples:
@@ -181,7 +182,8 @@ def puzzle(number: int | None, attempt: Path | None, reveal: bool, into: Path | 
     """List the puzzles, or grade a solution.
 
     A puzzle gives a function in NumPy, and lists the ops with which you may build it. To get copies of the files
-    that you are to complete, use `xbuild puzzle --copy .`.
+    that you are to complete, use `xbuild puzzle --copy .`. With --check, your code runs in a separate process, with
+    limits on time and memory.
 
     \b
     Examples:
@@ -234,10 +236,11 @@ def _list_puzzles() -> None:
 
 def _check_puzzle(number: int, attempt: Path) -> None:
     from ..learning.puzzle import judgement_text
+    from ..learning.submission import judge_source
 
     entry = _entry("puzzles", number)
     puzzle = shelf.puzzle_of(entry.path)
-    judgement = _report_lesson_errors(lambda: puzzle.judge(shelf.solution_in(attempt)))
+    judgement = _report_lesson_errors(lambda: judge_source(puzzle, shelf.source_in(attempt), str(attempt)))
     say(judgement_text(puzzle, judgement), err=not judgement.is_solved)
     if judgement.is_solved:
         learner = progress.read_progress()

@@ -93,7 +93,7 @@ class PuzzleTask:
         return built.to_hlo(metadata=True) if isinstance(built, Module) else json.dumps(built)
 
     def read(self, text: str) -> Any:
-        """The module or the answers in a text; raises XbuildError or Unsolved if there are none."""
+        """The module or the answers in a text; raises XbuildError or Unsolved for any other text."""
         if self.calls is None:
             return parse_hlo(text)
         try:
@@ -150,18 +150,21 @@ class Puzzle:
         """
         return self._judge(lambda: self._program_of(self.task.build(solution)))
 
-    def judge_text(self, text: str) -> PuzzleJudgement:
-        """Grade the text that `PuzzleTask.write` has written for a solution; the text is untrusted."""
-        found = self._judge(lambda: self._program_of(self.task.read(text)))
+    def judge_text(self, text: str, limits: Any = None) -> PuzzleJudgement:
+        """Grade the text that `PuzzleTask.write` has written for a solution; the text is untrusted.
+
+        `limits` are those of each run of the program.
+        """
+        found = self._judge(lambda: self._program_of(self.task.read(text)), limits)
         return evolve(found, fault=_with_source_lines(found.fault, text))
 
-    def _judge(self, build: Callable[[], Program]) -> PuzzleJudgement:
+    def _judge(self, build: Callable[[], Program], limits: Any = None) -> PuzzleJudgement:
         """Test a program against the spec on many inputs, and count its cost."""
         try:
             program = build()
             self._check_interface(program)
             self._check_ops(program)
-            self._test(program)
+            self._test(program, limits)
             return PuzzleJudgement(score=self._check_limits(score_of(program)))
         except (Unsolved, XbuildError, running.Stopped) as fault:
             if isinstance(fault, running.Stopped):
@@ -199,7 +202,7 @@ class Puzzle:
         if allowed and (wrong := sorted(used - allowed - FREE)):
             raise Unsolved(f"this puzzle does not allow {', '.join(wrong)}; use only {', '.join(sorted(allowed))}")
 
-    def _test(self, program: Program) -> None:
+    def _test(self, program: Program, limits: Any) -> None:
         verdict = check(program)
         if verdict.kind != "ok":
             raise Unsolved(str(verdict))
@@ -207,7 +210,7 @@ class Puzzle:
         is_alone = self.devices == 1 and self.program is None
         for _ in range(TRIALS):
             rows = self._draw_arguments(program, generator)
-            results = running.execute(program, rows)
+            results = running.execute(program, rows, limits=limits)
             expected = [self.spec(*rows[0])] if is_alone else self.spec([row[0] for row in rows])
             _check_types(results, expected)
             _check_values(rows, results, expected)
@@ -251,7 +254,8 @@ def error_text(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         file, line = error.filename or file, error.lineno
     where = f"{file}:{line}: " if line else ""
-    return f"{where}{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{where}{type(error).__name__}{message and f': {message}'}"
 
 
 def judgement_text(puzzle: Puzzle, judgement: PuzzleJudgement) -> str:

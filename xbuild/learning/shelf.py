@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import runpy
 from functools import cache
@@ -135,16 +136,28 @@ def puzzle_of(path: Path) -> Puzzle:
 
 
 def solution_in(path: Path) -> Any:
-    """The function `solution` of a learner's file; raises LessonError if the file does not define it."""
-    space: dict[str, Any] = {"__name__": "solution", "__file__": str(path)}
+    """The function `solution` of a learner's file, which runs in this process; raises LessonError if it has none."""
+    return solution_of_text(source_in(path), str(path))
+
+
+def source_in(path: Path) -> str:
+    """The code of a learner's file, a script or a notebook; raises LessonError if it cannot be read."""
     try:
-        text = read_cells_text(path)
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(text, str(path), "exec"), space)
+        return read_cells_text(path)
+    except Exception as error:
+        raise LessonError(error_text(error)) from None
+
+
+def solution_of_text(text: str, file: str) -> Any:
+    """Run the code of a learner's file, and return its function `solution`; raises LessonError if it has none."""
+    space: dict[str, Any] = {"__name__": "solution", "__file__": file}
+    try:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+            exec(compile(text, file, "exec"), space)
     except (Exception, SystemExit) as error:
         raise LessonError(error_text(error)) from None
     if not callable(space.get("solution")):
-        raise LessonError(f"{path} does not define a function `solution`")
+        raise LessonError(f"{file} does not define a function `solution`")
     return space["solution"]
 
 

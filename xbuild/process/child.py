@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO
 
 from attrs import frozen
@@ -29,14 +29,24 @@ class Ended:
     said: bytes
 
 
-def run_bounded(command: Sequence[str], given: bytes, *, seconds: float, most: int, memory: int | None = None) -> Ended:
+def run_bounded(
+    command: Sequence[str],
+    given: bytes,
+    *,
+    seconds: float,
+    most: int,
+    memory: int | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Ended:
     """Run a command with `given` on stdin; at most `most` bytes of output are read, and the process is then killed.
 
-    `memory` limits the data of the process in bytes, on Linux. Raises subprocess.TimeoutExpired after too many
-    seconds, TooMuchOutputError for too much output, OSError where the command cannot be started, MemoryError where no
-    thread can be.
+    `memory` limits the data of the process in bytes, on Linux. `environment` replaces the variables. Raises
+    subprocess.TimeoutExpired after too many seconds, TooMuchOutputError for too much output, OSError where the command
+    cannot be started, MemoryError where no thread can be.
     """
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    )
     output, said = bytearray(), bytearray()
     threads = [
         threading.Thread(target=_write_input, args=(process.stdin, given), daemon=True),
