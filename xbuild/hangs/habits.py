@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence, Set
 
 from attrs import define, evolve, field, frozen
 
@@ -65,6 +65,7 @@ class Habits:
     _places: dict[int, list[tuple[Hashable, _Token]]] = field(factory=dict, init=False)
     _kinds: dict[int, set[Hashable]] = field(factory=dict, init=False)
     _last: dict[int, Hashable] = field(factory=dict, init=False)
+    _shared: dict[int, list[Hashable]] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         for rank, record in self.job.ranks.items():
@@ -72,8 +73,13 @@ class Habits:
                 self._roles[rank] = dict(self._find_roles(rank, record))
                 self._places[rank] = [*self._find_places(rank, record)]
                 self._kinds[rank] = {*self._roles[rank].values(), *(token[0] for _, token in self._places[rank])}
-                for (place, token), each in zip(self._places[rank], record.operations, strict=True):
+                self._shared[rank] = [*self._find_shared_places(rank, record)]
+                for (place, token), shared, each in zip(
+                    self._places[rank], self._shared[rank], record.operations, strict=True
+                ):
                     self._next[place][token][rank] = each
+                    if shared is not None:
+                        self._next[shared][token][rank] = each
 
     def _find_roles(self, rank: int, record: RankRecord) -> Iterator[tuple[str, Hashable]]:
         """The kind of each group of a rank: its description, and which one of those with this description it is."""
@@ -99,6 +105,17 @@ class Habits:
             last = (*last, token)[-_PLACE:]
         self._last[rank] = last
 
+    def _find_shared_places(self, rank: int, record: RankRecord) -> Iterator[Hashable | None]:
+        """The place before each operation of a group of all ranks, in terms of such groups alone; None for others."""
+        last: tuple[Hashable, ...] = ("all", rank) if record.is_partial else ("all", "start")
+        for (_, token), each in zip(self._places[rank], record.operations, strict=True):
+            if each.pair is None and {*self.job.ranks} <= {*(self.job.groups[each.group].members or ())}:
+                yield last
+                last = ("all", *last[1:], token)[-_PLACE - 1 :]
+                last = last if last[0] == "all" else ("all", *last[1:])
+            else:
+                yield None
+
     def oddities(self, rank: int) -> Iterator[Oddity]:
         """The places where a rank went on to something else than expected, up to one where other ranks show it."""
         record = self.job.ranks[rank]
@@ -108,14 +125,10 @@ class Habits:
         kinds = self._kinds[rank]
         peers = {other for other, theirs in self._kinds.items() if kinds <= theirs}
         for number, ((place, token), each) in enumerate(zip(self._places[rank], record.operations, strict=True)):
-            sides = self._next[place]
-            own = len(sides[token])
-            others = [
-                [(one, theirs) for one, theirs in ranks.items() if one in peers]
-                for other, ranks in sides.items()
-                if other != token and other[0] in kinds
-            ]
-            most = max(others, key=len, default=[])
+            own, most = self._compare(place, token, kinds, peers)
+            if len(most) <= own and (shared := self._shared[rank][number]) is not None:
+                own_there, most_there = self._compare(shared, token, kinds, {*self.job.ranks})
+                own, most = (own_there, most_there) if len(most_there) > own_there else (own, most)
             if len(most) > own:
                 yield self._find_oddity(rank, number, most[0][1], most[0][0], True)
                 return
@@ -137,6 +150,18 @@ class Habits:
                     yield oddity
                 elif like < unlike:
                     yield evolve(oddity, is_common=True, is_tie=False)
+
+    def _compare(
+        self, place: Hashable, token: _Token, kinds: Set[Hashable], peers: Set[int]
+    ) -> tuple[int, list[tuple[int, Launch]]]:
+        """How many ranks went on from a place to one operation, and the ranks that went on to the most common other."""
+        sides = self._next[place]
+        others = [
+            [(one, theirs) for one, theirs in ranks.items() if one in peers]
+            for other, ranks in sides.items()
+            if other != token and other[0] in kinds
+        ]
+        return sum(one in peers for one in sides[token]), max(others, key=len, default=[])
 
     def _is_refuted(self, odd: Oddity) -> bool:
         """Whether other ranks launched something else where an operation was expected."""

@@ -510,6 +510,8 @@ def _judge(
     skipping = [
         rank for rank, others in sides if rank in shifted or _has_skipped(job.ranks[rank], job.ranks[others[0]], key)
     ]
+    if is_tie and 0 < sum(waits.habits.is_odd(rank, key[0]) for rank in skipping) < len(skipping):
+        skipping = [rank for rank in skipping if waits.habits.is_odd(rank, key[0])]
     for rank, others in sides:
         own, other = operations[rank], operations[others[0]]
         if rank in skipping:
@@ -550,7 +552,7 @@ def _with_usual_sides(
 def _is_share(job: StuckJob, one: Launch, other: Launch) -> bool:
     """Whether a rank was aborted that expected the bytes of one operation and received those of another one."""
     sizes = count_bytes(one), count_bytes(other)
-    return sizes[0] != sizes[1] and any(
+    return sizes[0] < sizes[1] and any(
         abs(expected * sizes[1] - came * sizes[0]) < _CLOSE * expected * sizes[1] for came, expected in job.received
     )
 
