@@ -18,7 +18,7 @@ from ..compiler.plan import Plan
 from ..compiler.requests import Request
 from ..compiler.sharing import SharedPool
 from ..kernels.random_bits import RandomState
-from ..strict import Buffers, Ledger
+from ..strict import BufferTracker, Ledger
 from .observers import MarkObserver, PathObserver, Watching
 
 
@@ -33,7 +33,7 @@ class Device:
     pool: SharedPool | None = None
     seed: int = 0
     ledger: Ledger | None = None
-    buffers: Buffers | None = None
+    buffers: BufferTracker | None = None
     random_state: RandomState = field(init=False)
     replica_id: np.uint32 = field(init=False)
     partition_id: np.uint32 = field(init=False)

@@ -51,7 +51,7 @@ from ..rules.denormals import (
     with_mode,
 )
 from ..rules.limits import Limits, unlimited
-from ..strict import Buffers, Ledger, StrictFailure, check_promises, frames_by_device
+from ..strict import BufferTracker, Ledger, StrictFailure, check_promises, frames_by_device
 from .device import Device
 from .ends import drive, raise_end
 from .estimates import YEAR, check_bytes, check_time, least_seconds
@@ -243,7 +243,7 @@ def execute(
         ]
         for number, frame in frames.items():
             assert ledger is not None
-            devices[number].buffers = Buffers(frame, devices[number], ledger)
+            devices[number].buffers = BufferTracker(frame, devices[number], ledger)
         with _add_findings_to_errors(ledger):
             feeds = feeds_by_device(infeed, len(devices))
             grid = Grid(devices, feeds, outfeed, send_buffers, grid_of(program))

@@ -14,7 +14,7 @@ from attrs import define, evolve, field, frozen
 
 from shape_inference.trees import Path
 from xbuild.checking.model.program import program_of
-from xbuild.checking.races import Frame, ProgramMemory, arrays_of, is_view, states_aliases, value_text
+from xbuild.checking.races import BufferFrame, ProgramMemory, arrays_of, is_view, states_aliases, value_text
 from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.properties.effects import DONE_OF, START_OF, op_and_name
 from xbuild.properties.sources import Place
@@ -32,13 +32,13 @@ class Flight:
 
     start: Instruction
     done: str
-    buffer: Buffer
+    buffer: TrackedBuffer
     writes: bool
     matters: bool
 
 
 @define(eq=False)
-class Buffer:
+class TrackedBuffer:
     """Memory of a device: who wrote each version of its contents, and the accesses under way.
 
     `stated` is the last version written by an instruction that states that it writes over its operand.
@@ -58,7 +58,7 @@ class Buffer:
 class Held:
     """An array of a value: its buffer, the version of the contents that it is, and the start that is under way."""
 
-    buffer: Buffer
+    buffer: TrackedBuffer
     version: int
     started: tuple[Flight, ...] = ()
 
@@ -67,18 +67,18 @@ class Held:
 class Running:
     """A computation under way on a device: its facts, the buffers of its values, and what its instructions hold."""
 
-    frame: Frame
-    shared: dict[Place, Buffer] = field(factory=dict)
+    frame: BufferFrame
+    shared: dict[Place, TrackedBuffer] = field(factory=dict)
     held: dict[Place, Held] = field(factory=dict)
     caller: Instruction | None = None
     results: Mapping[Path, Held] = field(factory=dict)
 
 
 @define(eq=False)
-class Buffers:
+class BufferTracker:
     """The buffers of one device. A strict plan calls the methods at each instruction of a scheduled program."""
 
-    entry: Frame
+    entry: BufferFrame
     device: Device
     ledger: Ledger
     stack: list[Running] = field(factory=list)
@@ -95,7 +95,7 @@ class Buffers:
         if not self.stack:
             running = Running(self.entry)
             given = {
-                (parameter, path): Held(Buffer(), 0)
+                (parameter, path): Held(TrackedBuffer(), 0)
                 for parameter in computation.parameters
                 for path in arrays_of(parameter.shape)
             }
@@ -105,7 +105,7 @@ class Buffers:
         self.stack.append(running)
         for values in running.frame.buffers:
             kept = [running.held[value].buffer for value in values if value in running.held]
-            running.shared.update(dict.fromkeys(values, kept[0] if kept else Buffer()))
+            running.shared.update(dict.fromkeys(values, kept[0] if kept else TrackedBuffer()))
         for _, parameter in running.frame.aliases:
             running.held[parameter].buffer.is_donated = True
 
@@ -146,7 +146,7 @@ class Buffers:
                 place = instruction, path
                 buffer = running.shared.get(place)
                 if buffer is None and running.frame.behind(instruction, path) is None:
-                    held = Held(Buffer(), 0, held.started)  # a compiler copies it to memory of its own
+                    held = Held(TrackedBuffer(), 0, held.started)  # a compiler copies it to memory of its own
                 elif buffer is not None and buffer is not held.buffer:
                     held = self._write(running, place, buffer)
                 running.held[place] = held
@@ -189,12 +189,12 @@ class Buffers:
             if before is not None:
                 running.held[place] = running.held[before]
                 continue
-            held = running.held[place] = self._write(running, place, running.shared.get(place) or Buffer())
+            held = running.held[place] = self._write(running, place, running.shared.get(place) or TrackedBuffer())
             matters = bool(running.frame.uses(place))
             written.append(Flight(instruction, done, held.buffer, writes=True, matters=matters))
         return written
 
-    def _write(self, running: Running, place: Place, buffer: Buffer) -> Held:
+    def _write(self, running: Running, place: Place, buffer: TrackedBuffer) -> Held:
         """A value comes into a buffer. That is a race with a start that reads it, or writes to it."""
         instruction = place[0]
         for flight in buffer.flights:
@@ -238,14 +238,14 @@ def _apart(after: Mapping[Path, Held], before: Mapping[Path, Held]) -> dict[Path
     taken = {id(held.buffer) for held in before.values()}
     for path, held in _returned(after).items():
         is_shared = id(held.buffer) in taken and held.buffer is not before[path].buffer
-        found[path] = Held(Buffer(), 0, held.started) if is_shared else held
+        found[path] = Held(TrackedBuffer(), 0, held.started) if is_shared else held
         taken.add(id(held.buffer))
     return found
 
 
-def frames_by_device(program: Module | ModuleGroup) -> Mapping[int, Frame]:
+def frames_by_device(program: Module | ModuleGroup) -> Mapping[int, BufferFrame]:
     """The facts of the entry of each device whose program is scheduled and writes values over each other."""
-    found: dict[int, Frame] = {}
+    found: dict[int, BufferFrame] = {}
     for device_class in program_of(program).classes:
         if device_class.module.is_scheduled:
             memory = ProgramMemory(device_class)

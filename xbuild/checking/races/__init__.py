@@ -1,7 +1,7 @@
 """Races: two accesses to one buffer, of which one writes, and which no done puts in order."""
 
 from .finding import CALLERS as CALLERS
-from .finding import Frame as Frame
+from .finding import BufferFrame as BufferFrame
 from .finding import ProgramMemory as ProgramMemory
 from .finding import value_text as value_text
 from .finding import with_races as with_races

@@ -73,10 +73,10 @@ class Access:
 
 
 @frozen(eq=False)
-class Callee:
+class FrameCall:
     """A computation that an instruction runs, and the operand that each of its parameters is."""
 
-    frame: Frame
+    frame: BufferFrame
     operand_of: Callable[[Instruction], Instruction]
 
     def given(self, parameter: Place) -> Place:
@@ -85,7 +85,7 @@ class Callee:
 
 
 @define(eq=False, slots=False)
-class Frame:
+class BufferFrame:
     """The values of one computation, and the buffers that they share.
 
     `alike` maps parts of parameters to earlier ones that hold the same value. `aliases` pairs parts of the result with
@@ -100,7 +100,7 @@ class Frame:
     path: CallPath
     _made: dict[Place, Place] = field(factory=dict, init=False)
     _views: dict[Instruction, Mapping[Path, Place]] = field(factory=dict, init=False)
-    _callees: dict[Instruction, list[Callee]] = field(factory=dict, init=False)
+    _callees: dict[Instruction, list[FrameCall]] = field(factory=dict, init=False)
     _uses: dict[Place, tuple[Access, ...]] = field(factory=dict, init=False)
     _by_index: dict[Instruction, dict[int, list[Instruction]]] = field(factory=dict, init=False)
     _sites: dict[Place, Site] = field(factory=dict, init=False)
@@ -169,13 +169,13 @@ class Frame:
         """The value of a part of the result."""
         return self.value_at((self.computation.root, path))
 
-    def callees(self, caller: Instruction) -> list[Callee]:
+    def callees(self, caller: Instruction) -> list[FrameCall]:
         """The computations that a caller runs; of a loop the condition and the body."""
         if caller not in self._callees:
             self._callees[caller] = [self._callee(caller, n, step) for n, step in enumerate(steps(caller))]
         return self._callees[caller]
 
-    def _callee(self, caller: Instruction, number: int, step: CallStep) -> Callee:
+    def _callee(self, caller: Instruction, number: int, step: CallStep) -> FrameCall:
         def operand_of(parameter: Instruction) -> Instruction:
             is_branch = caller.opcode == "conditional"
             return caller.operands[1 + number if is_branch else parameter.attributes.number]
@@ -189,7 +189,7 @@ class Frame:
                 if known != place:
                     alike[place] = known
         role: Role = "loop" if step.role == "while body" else "once"
-        return Callee(self.program.frame(step.computation, role, alike, (*self.path, step)), operand_of)
+        return FrameCall(self.program.frame(step.computation, role, alike, (*self.path, step)), operand_of)
 
     # ------------------------------------------------------------------------
     # When values are read and written
@@ -306,7 +306,7 @@ class Frame:
             return next((site for site in reads if site is not None), None)
         return None if is_view(user) and user.opcode not in DONE_OF else Site(self.path, user)
 
-    def _received(self, callee: Callee, place: Place) -> list[Place]:
+    def _received(self, callee: FrameCall, place: Place) -> list[Place]:
         """The parts of a callee's parameters that are a part of an operand."""
         parameters = callee.frame.computation.parameters
         return [(parameter, place[1]) for parameter in parameters if callee.operand_of(parameter) is place[0]]
@@ -396,7 +396,7 @@ class Frame:
     # ------------------------------------------------------------------------
     # Conflicts of the values of a buffer
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Clash]:
         """The first conflict of each value that is overwritten too early."""
         for buffer in self.buffers:
             for number, value in enumerate(over(buffer, "looking for races", "values")):
@@ -405,7 +405,7 @@ class Frame:
                 if found is not None:
                     yield found
 
-    def _conflicts_of(self, value: Place, later: Iterable[Place]) -> Iterator[Conflict]:
+    def _conflicts_of(self, value: Place, later: Iterable[Place]) -> Iterator[Clash]:
         """The conflicts with values that are written later into its buffer, or at the same time."""
         begin, end = self.written(value)
         uses = self.uses(value)
@@ -416,7 +416,7 @@ class Frame:
                 return
             if other_begin == begin:
                 if begin < 0 and uses and self.uses(other) and self.is_stated(other):
-                    yield Conflict(self, value, other, None)
+                    yield Clash(self, value, other, None)
                 continue
             is_stated = self.is_stated(other)
             late = [
@@ -427,9 +427,9 @@ class Frame:
                 and (is_stated or use.begin < max(other_end, other_begin + 1))
             ]
             if late:
-                yield Conflict(self, value, other, min(late, key=lambda use: (use.begin, use.end)))
+                yield Clash(self, value, other, min(late, key=lambda use: (use.begin, use.end)))
             elif end > other_begin and (uses or self.uses(other)):
-                yield Conflict(self, value, other, None)
+                yield Clash(self, value, other, None)
 
     def is_stated(self, value: Place) -> bool:
         """Whether the program says that a value is in the memory of another one, so that a copy cannot be missing."""
@@ -443,10 +443,10 @@ class Frame:
 
 
 @frozen(eq=False)
-class Conflict:
+class Clash:
     """Two values of a buffer: `other` is written before `use` has read `value`, or while `value` is still written."""
 
-    frame: Frame
+    frame: BufferFrame
     value: Place
     other: Place
     use: Access | None
@@ -473,21 +473,23 @@ class ProgramMemory:
     """The frames of the computations of a program."""
 
     device_class: DeviceClass
-    frames: dict[tuple[Computation, Role, frozenset[tuple[Place, Place]]], Frame] = field(factory=dict, init=False)
+    frames: dict[tuple[Computation, Role, frozenset[tuple[Place, Place]]], BufferFrame] = field(
+        factory=dict, init=False
+    )
 
-    def frame(self, computation: Computation, role: Role, alike: Mapping[Place, Place], path: CallPath) -> Frame:
+    def frame(self, computation: Computation, role: Role, alike: Mapping[Place, Place], path: CallPath) -> BufferFrame:
         """The frame of a callee, the same for all calls whose arguments are equally distinct."""
         key = computation, role, frozenset(alike.items())
         if key not in self.frames:
-            self.frames[key] = Frame(self, computation, role, alike, (), path)
+            self.frames[key] = BufferFrame(self, computation, role, alike, (), path)
         return self.frames[key]
 
     @cached_property
-    def entry(self) -> Frame:
+    def entry(self) -> BufferFrame:
         """The frame of the entry, with the aliases that the module states."""
         module = self.device_class.module
         if ALIASES not in module.annotations:
-            return Frame(self, module.entry, "entry", {}, (), ())
+            return BufferFrame(self, module.entry, "entry", {}, (), ())
         parameters = {each.attributes.number: each for each in module.entry.parameters}
         results = {*arrays_of(module.entry.root.shape)}
         stated = [
@@ -497,12 +499,13 @@ class ProgramMemory:
             and each.number in parameters
             and compatible(at(module.entry.root.shape, each.output), at(parameters[each.number].shape, each.index))
         ]
-        return Frame(self, module.entry, "entry", {}, stated, ())
+        return BufferFrame(self, module.entry, "entry", {}, stated, ())
 
-    def all_frames(self) -> list[Frame]:
+    def all_frames(self) -> list[BufferFrame]:
         """The frames of the entry and of all that it calls, which the search for values of one buffer visits.
 
-        There are none if no race is possible: the program starts nothing, and says of no values that they share memory.
+        The list is empty if no race is possible: the program starts nothing, and states for no values that they share
+        memory.
         """
         entry = self.entry
         if not entry.aliases and not any(map(_may_race, reached(entry.computation))):
@@ -525,7 +528,7 @@ def race_findings(program: GridProgram) -> list[Finding]:
     found: list[Finding] = []
     for device_class in program.classes:
         if device_class.module.is_scheduled:
-            first: dict[frozenset[Instruction], Conflict] = {}
+            first: dict[frozenset[Instruction], Clash] = {}
             for frame in ProgramMemory(device_class).all_frames():
                 for conflict in frame.conflicts():
                     first.setdefault(frozenset(site.instruction for site in conflict.sites), conflict)
@@ -533,7 +536,7 @@ def race_findings(program: GridProgram) -> list[Finding]:
     return found
 
 
-def _finding(device_class: DeviceClass, conflict: Conflict) -> Finding:
+def _finding(device_class: DeviceClass, conflict: Clash) -> Finding:
     message, fix = _sentence_and_fix(conflict)
     return finding(
         "race",
@@ -547,7 +550,7 @@ def _finding(device_class: DeviceClass, conflict: Conflict) -> Finding:
 _RULE = "the program is scheduled, so a compiler will not insert a copy, and only a done orders what its start began"
 
 
-def _sentence_and_fix(conflict: Conflict) -> tuple[str, str]:
+def _sentence_and_fix(conflict: Clash) -> tuple[str, str]:
     """The sentence of a finding, which names the writer first, and how to fix it."""
     frame, use, value = conflict.frame, conflict.use, value_text(conflict.value)
     writer, other = frame.writer(conflict.other), conflict.other[0]
@@ -590,7 +593,7 @@ def _sentence_and_fix(conflict: Conflict) -> tuple[str, str]:
     )
 
 
-def _reason(conflict: Conflict) -> str:
+def _reason(conflict: Clash) -> str:
     """Why the two values are in one buffer."""
     frame, (instruction, path) = conflict.frame, conflict.other
     name = instruction.name
