@@ -164,13 +164,13 @@ def execute(
 
     `infeed` has an iterable of items for each device; each item has the shape of the infeed that reads it. For each
     outfeed, `outfeed` is called with the device and the item. `send_buffers` is the number of sends on each channel
-    that complete before their recvs are posted. With a `runtime` (`xb.check`), devices wait as that runtime makes them
-    wait; if the order in which calls take places matters, they take them in the order in which the check found a hang.
-    `seed` seeds the random numbers that each device draws for itself. With
-    `sequential`, every reduction combines the elements one after another, in order. For each instruction that runs,
-    `observer` is called with the step, the device, the instruction and its value. `limits` sets limits on loop trips,
-    seconds and bytes (`Limits`). `check=False` skips the deadlock check before the run. The program is then refused
-    only if it names devices that do not exist. It runs in recorded order until it ends or no device can continue.
+    that complete before their recvs are posted. With a `runtime` (`xb.check`), devices wait as that runtime makes
+    them wait; if the order in which calls take places matters, they take them in the order in which the check found
+    a hang. `seed` seeds the random numbers that each device draws for itself. With `sequential`, every reduction
+    combines the elements one after another, in order. For each instruction that runs, `observer` is called with the
+    step, the device, the instruction and its value. `limits` sets limits on loop trips, seconds and bytes
+    (`Limits`). `check=False` skips the deadlock check before the run. The program is then refused only if it names
+    devices that do not exist. It runs in recorded order until it ends or no device can continue.
 
     `denormals` is "flush", as on XLA:CPU, or "keep", as in IEEE 754. With "flush", arithmetic reads denormal operands
     as zeros of the same sign, and returns such zeros for denormal results. Ops that only move elements keep denormals.
@@ -184,13 +184,14 @@ def execute(
     `strict` checks every value without changing the results. If there are findings, StrictFailure is raised at the end,
     with `findings` and `results`. Findings are clamped indices; dropped updates; conversions out of range; integer
     divisions by zero or of the smallest integer by -1; shifts by at least the width; NaNs and infinities that no
-    contributing element has; elements that never got a value; races of a scheduled program; and broken promises. A promise is broken if indices are
-    not as promised, if parameters differ although `parameter_replication` or `sharding` promises that they are equal,
-    or if values differ although a type on a mesh says that they are equal. Overflow of integers in +, - and * is
-    defined, so it is not a finding. The computations of map, reduce, sort and similar ops are checked on complete
-    arrays while they run. For a collective, and for a computation that consists of one known op, only the results are
-    checked. A strict run takes about twice as long for elementwise ops on floats, up to five times as long for
-    divisions and shifts of integers, and a tenth longer for matrix products. Without `strict` there is no cost.
+    contributing element has; elements that never got a value; races of a scheduled program; and broken promises. A
+    promise is broken if indices are not as promised, if parameters differ although `parameter_replication` or
+    `sharding` promises that they are equal, or if values differ although a type on a mesh says that they are equal.
+    Overflow of integers in +, - and * is defined, so it is not a finding. The computations of map, reduce, sort and
+    similar ops are checked on complete arrays while they run. For a collective, and for a computation that consists
+    of one known op, only the results are checked. A strict run takes about twice as long for elementwise ops on
+    floats, up to five times as long for divisions and shifts of integers, and a tenth longer for matrix products.
+    Without `strict` there is no cost.
 
     Raises Refused if the check refuses the program, and ArgumentError if an input does not fit its parameter or infeed.
     Raises Stopped if no device can continue, a limit is reached or a registered function raises. Raises StrictFailure
@@ -326,11 +327,9 @@ def verdict_of(
     Raises Stopped where the check takes more than this number of seconds.
     """
     with _stop_after(seconds, "checked"):
+        key = send_buffers if runtime is None else (send_buffers, runtime)
         return memo(
-            program,
-            "verdicts",
-            (send_buffers, runtime),
-            lambda: checking.check(program, send_buffers=send_buffers, runtime=runtime),
+            program, "verdicts", key, lambda: checking.check(program, send_buffers=send_buffers, runtime=runtime)
         )
 
 

@@ -14,7 +14,6 @@ from xbuild.checking.scenarios.runtime_stage import uses_of
 from xbuild.core.graph import Module, ModuleGroup
 from xbuild.properties.device_groups import is_member
 from xbuild.properties.effects import start_of
-from xbuild.properties.waiting import KINDS
 from xbuild.runtimes.calls import (
     ARRIVAL,
     AWAIT,
@@ -27,15 +26,15 @@ from xbuild.runtimes.calls import (
     RECV_DONE,
     SEND,
     START,
-    Call,
     Launched,
     Launcher,
+    RuntimeCall,
     collective_call,
     is_waiting_call,
     transfer_call,
 )
 from xbuild.runtimes.explaining import comparison, explain_difference, explain_stop, waits_text
-from xbuild.runtimes.machine import CallsDiffer, Grant, Machine, stop_of
+from xbuild.runtimes.machine import CallsDiffer, Grant, LaneMachine, stop_of
 from xbuild.runtimes.record import Runtime
 
 from ..compiler.requests import Request
@@ -45,7 +44,7 @@ from .ends import device_states, let_through
 from .grid import PARKED, Grid
 from .host import is_with_host
 from .meetings import Rendezvous
-from .report import DeviceState, Report
+from .report import DONES, DeviceState, Report
 
 Answer = Callable[[], Any]
 
@@ -83,7 +82,7 @@ class RuntimeGrid(Grid):
     runtime: Runtime = field(kw_only=True)
     program: Module | ModuleGroup = field(kw_only=True)
     grants: deque[Grant] = field(factory=deque, kw_only=True)
-    machine: Machine = field(init=False)
+    machine: LaneMachine = field(init=False)
     launchers: list[Launcher] = field(init=False)
     answers: dict[int, Answer] = field(factory=dict, init=False)
     meetings: dict[Hashable, Meeting] = field(factory=dict, init=False)
@@ -91,7 +90,7 @@ class RuntimeGrid(Grid):
     numbers_sent: Counter[Hashable] = field(factory=Counter, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.machine = Machine(self.runtime, comparison(self.runtime, self.extent))
+        self.machine = LaneMachine(self.runtime, comparison(self.runtime, self.extent))
         self.launchers = [Launcher(self.runtime, device.number, self.send_buffers) for device in self.devices]
 
     # The run: devices are resumed while any can be; then a call that waits for a place takes it.
@@ -157,20 +156,19 @@ class RuntimeGrid(Grid):
         if instruction.opcode == "custom_call":
             if not is_waiting_call(self.runtime, instruction):
                 return super()._serve(device, request, values)
-            return self._launch(device, Call(CUSTOM, instruction), lambda: self._call(device, request, values))
-        kind = KINDS[instruction.opcode]
-        if kind in ("meet", "start"):
-            return self._arrive(device, request, values, MEET if kind == "meet" else START)
-        if kind == "done":
+            return self._launch(device, RuntimeCall(CUSTOM, instruction), lambda: self._call(device, request, values))
+        if request.collective is not None:
+            return self._arrive(device, request, values, START if request.is_start else MEET)
+        if instruction.opcode in DONES:
             return self._complete(device, request, values[0])
-        if kind in ("send", "recv", "recv_done") and not is_with_host(request):
-            return self._transfer(device, request, values, kind)
+        if instruction.opcode in ("send", "recv", "recv_done") and not is_with_host(request):
+            return self._transfer(device, request, values, instruction.opcode)
         answer = super()._serve(device, request, values)
-        if answer is PARKED and kind == "infeed":
-            return self._launch(device, Call(INFEED, instruction), lambda: PARKED)
+        if answer is PARKED and instruction.opcode == "infeed":
+            return self._launch(device, RuntimeCall(INFEED, instruction), lambda: PARKED)
         return answer
 
-    def _launch(self, device: Device, call: Call, answer: Answer) -> Any:
+    def _launch(self, device: Device, call: RuntimeCall, answer: Answer) -> Any:
         return self._add(device, (*self.launchers[device.number].launch(call),), answer)
 
     def _add(self, device: Device, launched: Sequence[Launched], answer: Answer) -> Any:
@@ -246,7 +244,7 @@ class RuntimeGrid(Grid):
         """The source of a recv; of a recv-done that of the recv whose context it gets."""
         if kind == "recv":
             return self.peers.source(request, device.number)
-        started: Call | None = values[0][0]
+        started: RuntimeCall | None = values[0][0]
         return None if started is None else started.source
 
     # Reports

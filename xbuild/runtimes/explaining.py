@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from attrs import frozen
 
@@ -30,10 +30,10 @@ from .calls import (
     THREADS,
     TRANSFER,
     TURN,
-    Call,
-    Step,
+    LaneStep,
+    RuntimeCall,
 )
-from .machine import CallsDiffer, Differ, Stop
+from .machine import CallsDiffer, Differ, MachineStop
 from .record import Runtime
 
 # ----------------------------------------------------------------------------
@@ -43,7 +43,7 @@ from .record import Runtime
 def comparison(runtime: Runtime, extent: Extent) -> Differ:
     """The function that compares two calls that meet: what differs, or None."""
 
-    def differ(device: int, call: Call, other: int, second: Call) -> str | None:
+    def differ(device: int, call: RuntimeCall, other: int, second: RuntimeCall) -> str | None:
         if call.kind in (SEND, RECV, BEGIN_SEND):
             return _difference_of_transfers(call, second)
         return _difference_of_collectives(runtime, extent, call, second)
@@ -51,7 +51,7 @@ def comparison(runtime: Runtime, extent: Extent) -> Differ:
     return differ
 
 
-def _difference_of_transfers(a: Call, b: Call) -> str | None:
+def _difference_of_transfers(a: RuntimeCall, b: RuntimeCall) -> str | None:
     if a.channel != b.channel:
         return "channels"
     assert a.part is not None
@@ -59,7 +59,7 @@ def _difference_of_transfers(a: Call, b: Call) -> str | None:
     return None if payload(a.part).plain() == payload(b.part).plain() else "shapes"
 
 
-def _difference_of_collectives(runtime: Runtime, extent: Extent, a: Call, b: Call) -> str | None:
+def _difference_of_collectives(runtime: Runtime, extent: Extent, a: RuntimeCall, b: RuntimeCall) -> str | None:
     first, second = a.part, b.part
     assert first is not None
     assert second is not None
@@ -91,7 +91,7 @@ _KINDS = {
 
 
 @frozen
-class Explanation:
+class StopExplanation:
     """Why devices stop: the kind of finding, a sentence, the rule of the runtime, the fix, and a word for the cause."""
 
     kind: str
@@ -101,7 +101,7 @@ class Explanation:
     cause: str
 
 
-def explain_difference(runtime: Runtime, error: CallsDiffer) -> Explanation:
+def explain_difference(runtime: Runtime, error: CallsDiffer) -> StopExplanation:
     """Why two calls that meet do not fit."""
     (device, call), (other, second) = sorted((error.first, error.second), key=lambda each: each[0])
     assert call.part is not None
@@ -116,10 +116,10 @@ def explain_difference(runtime: Runtime, error: CallsDiffer) -> Explanation:
         if error.what in ("channels", "names", "kinds")
         else f"give both sides of the {what} the same {error.what}"
     )
-    return Explanation(_KINDS[error.what], message, _RULES[about](runtime, call), fix, "MATCHING")
+    return StopExplanation(_KINDS[error.what], message, _RULES[about](runtime, call), fix, "MATCHING")
 
 
-def _values(what: str, a: Call, b: Call) -> str:
+def _values(what: str, a: RuntimeCall, b: RuntimeCall) -> str:
     assert a.part is not None
     assert b.part is not None
     if what == "kinds":
@@ -133,7 +133,7 @@ def _values(what: str, a: Call, b: Call) -> str:
 # Stops
 
 
-def _rule_of_collectives(runtime: Runtime, call: Call | None) -> str:
+def _rule_of_collectives(runtime: Runtime, call: RuntimeCall | None) -> str:
     if runtime.collectives == "order":
         return f"{runtime.name} matches collectives by order on a communicator, not by channel"
     if runtime.collectives == "channel":
@@ -141,32 +141,32 @@ def _rule_of_collectives(runtime: Runtime, call: Call | None) -> str:
     return "a collective begins once every member of its group has reached it"
 
 
-def _rule_of_transfers(runtime: Runtime, call: Call | None) -> str:
+def _rule_of_transfers(runtime: Runtime, call: RuntimeCall | None) -> str:
     eager = f"; a send of at most {runtime.eager_bytes:g} bytes ends at once" if runtime.eager_bytes else ""
     if runtime.transfers == "order":
         return f"{runtime.name} matches the sends and recvs of two devices by order, not by channel{eager}"
     return f"a send ends once its recv is posted{eager}"
 
 
-def _rule_of_creation(runtime: Runtime, call: Call | None) -> str:
+def _rule_of_creation(runtime: Runtime, call: RuntimeCall | None) -> str:
     if runtime.communicators == "start":
         return f"{runtime.name} creates communicators at the start of the program, and a creation waits for all members"
     return f"{runtime.name} creates a communicator at its first use, and the creation waits for all members"
 
 
-def _rule_of_splits(runtime: Runtime, call: Call | None) -> str:
+def _rule_of_splits(runtime: Runtime, call: RuntimeCall | None) -> str:
     return (
         f"{runtime.name} creates the communicators of a collective by a split, which waits for the members of all its "
         "groups, and a device that has its communicator takes no part"
     )
 
 
-def _rule_of_draining(runtime: Runtime, call: Call | None) -> str:
+def _rule_of_draining(runtime: Runtime, call: RuntimeCall | None) -> str:
     target = "" if call is None else getattr(call.instruction.attributes, "custom_call_target", "")
     return f"{target} waits until all collectives that its device has started end"
 
 
-_RULES: dict[str, Callable[[Runtime, Call | None], str]] = {
+_RULES: dict[str, Callable[[Runtime, RuntimeCall | None], str]] = {
     ROOM: lambda runtime, _: (
         f"a device runs at most {_number(runtime.resident, 'collective')} at the same time, and a collective that "
         "waits for others keeps its place"
@@ -206,7 +206,7 @@ def _number(count: float, noun: str) -> str:
     return f"{count:g} {noun}{'s' * (count != 1)}"
 
 
-def explain_stop(runtime: Runtime, stop: Stop) -> Explanation:
+def explain_stop(runtime: Runtime, stop: MachineStop) -> StopExplanation:
     """Why devices stop: which calls wait for each other or for a device that has ended, and by which rule."""
     steps = [step for _, step in stop.steps]
     abouts = [about for about in _RULES if any(step.about == about for step in steps)]
@@ -215,34 +215,36 @@ def explain_stop(runtime: Runtime, stop: Stop) -> Explanation:
     if ITEM in abouts:
         starved = devices_text(lane[0] for lane, step in stop.steps if step.about == ITEM)
         message = f"the infeed of {starved} holds fewer items than the program takes"
-        return Explanation("infeed_starved", message, _RULES[ITEM](runtime, None), "", "STARVED")
+        return StopExplanation("infeed_starved", message, _RULES[ITEM](runtime, None), "", "STARVED")
     named = calls_text(_unique((device, call.instruction) for device, call in calls)) if calls else "the devices"
     if stop.missing:
         several = len({device for device, _ in calls}) > 1
-        what = _awaited_text(steps[0])
+        what = _awaited_text(steps[0], stop.missing)
         message = f"{named} wait{'' if several else 's'} for {devices_text(stop.missing)}{what}"
     else:
-        message = f"{named} wait for each other"
-    rules = [_RULES[about](runtime, next(s.call for s in steps if s.about == about)) for about in abouts[:2]]
+        message = f"{named} wait for each other" if len({*calls}) > 1 else f"{named} waits for itself"
+    own = [about for about in abouts if about not in (ARRIVAL, TRANSFER)] or abouts  # rules that HLO does not have
+    rules = [_RULES[about](runtime, next(s.call for s in steps if s.about == about)) for about in own[:2]]
     repair = next((_REPAIRS[about] for about in abouts if about in _REPAIRS), "")
     cause = (
         (abouts[0] if abouts else ARRIVAL).upper() if not stop.missing or abouts[0] in _REPAIRS else "MISSING_MEMBER"
     )
-    return Explanation("deadlock", message, "; ".join(rules), repair, cause)
+    return StopExplanation("deadlock", message, "; ".join(rules), repair, cause)
 
 
-def _awaited_text(step: Step) -> str:
-    """What a device that has ended never did."""
-    if step.about in (CREATION, SPLIT):
-        return " to create a communicator, and it never does" if len(step.members) < 3 else " to create a communicator"
-    return ", which ends first"
+def _awaited_text(step: LaneStep, missing: Sequence[int]) -> str:
+    """What devices that have ended never did."""
+    ends = f", which end{'s' * (len(missing) == 1)} first"
+    if step.about == CREATION:
+        return f"{ends}, to create the communicator of {devices_text(step.members)}"
+    return f"{ends}, to take part in a split" if step.about == SPLIT else ends
 
 
 def _unique(calls: Iterable[tuple[int, Instruction]]) -> list[tuple[int, Instruction]]:
     return [*dict.fromkeys(calls)]
 
 
-def waits_text(stop: Stop, device: int) -> str:
+def waits_text(stop: MachineStop, device: int) -> str:
     """What a stopped device waits for."""
     step, others = stop.at[device], stop.awaited[device]
     members = [member for member in step.members if member != device]
@@ -252,8 +254,10 @@ def waits_text(stop: Stop, device: int) -> str:
     if step.about == ARRIVAL or (step.about == STREAM and step.call is not None and step.call.kind == MEET and others):
         members = members or list(others)
         return f"{devices_text(members)} to reach it"
-    if step.about in (CREATION, SPLIT):
+    if step.about == CREATION:
         return f"{devices_text(members)} to create the communicator of {devices_text(step.members)}"
+    if step.about == SPLIT:
+        return f"{devices_text(members)} to take part in the split of {devices_text(step.members)}"
     if step.about == TRANSFER:
         return f"{devices_text(members)} to reach the other side"
     if step.about == TURN:
@@ -263,6 +267,6 @@ def waits_text(stop: Stop, device: int) -> str:
     return f"a collective that it has started{f', and so for {devices_text(others)}' if others else ''}"
 
 
-def row_facts(stop: Stop) -> list[tuple[int, Call, str]]:
+def row_facts(stop: MachineStop) -> list[tuple[int, RuntimeCall, str]]:
     """For each stopped device that has begun its program: the call at which it stops, and what it waits for."""
     return [(d, step.call, waits_text(stop, d)) for d, step in sorted(stop.at.items()) if step.call is not None]

@@ -1,8 +1,8 @@
-"""Machine: devices that do the steps of their calls until none can continue, and the search for an order that hangs.
+"""LaneMachine: devices do the steps of their calls until none can continue; the search for an order that hangs.
 
 Sections:
 
-    Machine: the lanes, what was posted, and which places are taken
+    LaneMachine: the lanes, what was posted, and which places are taken
     Stops: where devices stop, and why
     Search: every order in which waiting calls take places
 """
@@ -16,26 +16,28 @@ from typing import Any, TypeAlias
 from attrs import define, field, frozen
 
 from ..process.limits import ask
-from .calls import AWAIT, GIVE, LOCK, POST, ROOM, STREAM, TAKE, THREADS, Call, Lane, Step
+from .calls import AWAIT, GIVE, LOCK, POST, ROOM, STREAM, TAKE, THREADS, Lane, LaneStep, RuntimeCall
 from .record import Runtime
 
 # ----------------------------------------------------------------------------
-# Machine: the lanes, what was posted, and which places are taken
+# LaneMachine: the lanes, what was posted, and which places are taken
 
-Differ: TypeAlias = Callable[[int, Call, int, Call], str | None]  # what differs between two calls that meet
+Differ: TypeAlias = Callable[
+    [int, RuntimeCall, int, RuntimeCall], str | None
+]  # what differs between two calls that meet
 Grant: TypeAlias = tuple[Lane, int]  # a lane that takes a place, at which of its steps
 
 
 class CallsDiffer(Exception):
     """Two calls met that do not fit: they differ in `what`."""
 
-    def __init__(self, what: str, first: tuple[int, Call], second: tuple[int, Call]) -> None:
+    def __init__(self, what: str, first: tuple[int, RuntimeCall], second: tuple[int, RuntimeCall]) -> None:
         super().__init__(what)
         self.what, self.first, self.second = what, first, second
 
 
 @define(eq=False)
-class Machine:
+class LaneMachine:
     """Lanes of steps, the events that were posted, and the places that are taken.
 
     Posts, waits and places given back never make another step impossible, so `settle` does all that are possible. Only
@@ -44,18 +46,18 @@ class Machine:
 
     runtime: Runtime
     differ: Differ
-    lanes: dict[Lane, list[Step]] = field(factory=dict)
+    lanes: dict[Lane, list[LaneStep]] = field(factory=dict)
     at: dict[Lane, int] = field(factory=dict)
     posted: Counter[Hashable] = field(factory=Counter)
     by: dict[Hashable, set[int]] = field(factory=dict)  # which devices have posted an event of a collective
     taken: dict[Hashable, list[Lane]] = field(factory=dict)
     purposes: dict[Hashable, Hashable] = field(factory=dict)  # for which the places of a pool were taken last
     rested: list[Lane] = field(factory=list)  # lanes that have done all their steps since somebody last looked
-    _met: dict[Hashable, tuple[int, Call]] = field(factory=dict)
+    _met: dict[Hashable, tuple[int, RuntimeCall]] = field(factory=dict)
     _waiting: dict[Hashable, list[Lane]] = field(factory=dict)
     _ready: deque[Lane] = field(factory=deque)
 
-    def add(self, lane: Lane, steps: Iterable[Step]) -> None:
+    def add(self, lane: Lane, steps: Iterable[LaneStep]) -> None:
         """Append steps to a lane."""
         own = self.lanes.setdefault(lane, [])
         was_idle = self.at.setdefault(lane, 0) == len(own)
@@ -67,7 +69,7 @@ class Machine:
         """Whether a lane has done all its steps."""
         return self.at[lane] == len(self.lanes[lane])
 
-    def step(self, lane: Lane) -> Step:
+    def step(self, lane: Lane) -> LaneStep:
         """The next step of a lane that is not idle."""
         return self.lanes[lane][self.at[lane]]
 
@@ -81,7 +83,7 @@ class Machine:
             if self.is_idle(lane):
                 self.rested.append(lane)
 
-    def _do(self, lane: Lane, step: Step) -> bool:
+    def _do(self, lane: Lane, step: LaneStep) -> bool:
         """Do a step, unless it must wait or takes a place."""
         if step.act == POST:
             self._post(lane, step)
@@ -94,7 +96,7 @@ class Machine:
             return False
         return step.act == AWAIT
 
-    def _post(self, lane: Lane, step: Step) -> None:
+    def _post(self, lane: Lane, step: LaneStep) -> None:
         device, call = lane[0], step.call
         if step.meets:
             assert call is not None
@@ -107,7 +109,7 @@ class Machine:
         self.posted[step.key] += 1
         self._ready.extend(self._waiting.pop(step.key, ()))
 
-    def capacity(self, step: Step) -> float:
+    def capacity(self, step: LaneStep) -> float:
         """How many places there are of the kind that a step takes."""
         return {LOCK: 1, ROOM: self.runtime.resident, THREADS: self.runtime.threads}[step.about]
 
@@ -116,12 +118,10 @@ class Machine:
         return [
             lane
             for lane in self.lanes
-            if not self.is_idle(lane)
-            and (step := self.step(lane)).act == TAKE
-            and self._has_place(step)
+            if not self.is_idle(lane) and (step := self.step(lane)).act == TAKE and self._has_place(step)
         ]
 
-    def _has_place(self, step: Step) -> bool:
+    def _has_place(self, step: LaneStep) -> bool:
         """Whether a place is free, or was taken for a purpose that the step shares."""
         taken = len(self.taken.get(step.key, ()))
         is_shared = step.purpose is not None and self.purposes.get(step.key) == step.purpose
@@ -136,9 +136,9 @@ class Machine:
         self._ready.append(lane)
         return lane, self.at[lane] - 1
 
-    def copy(self) -> Machine:
+    def copy(self) -> LaneMachine:
         """The machine in the same state; steps that are added to one are not added to the other."""
-        return Machine(
+        return LaneMachine(
             self.runtime,
             self.differ,
             self.lanes,
@@ -159,7 +159,7 @@ class Machine:
 
 
 @frozen(eq=False)
-class Stop:
+class MachineStop:
     """Where devices stop: `at` has the step at which each waits, and `awaited` for which devices.
 
     `steps` are the steps of the lanes at the end of all chains of waits, and `holders` the calls that hold the places
@@ -167,10 +167,10 @@ class Stop:
     devices at fault.
     """
 
-    at: Mapping[int, Step]
+    at: Mapping[int, LaneStep]
     awaited: Mapping[int, tuple[int, ...]]
-    steps: tuple[tuple[Lane, Step], ...]
-    holders: tuple[tuple[Lane, Call], ...]
+    steps: tuple[tuple[Lane, LaneStep], ...]
+    holders: tuple[tuple[Lane, RuntimeCall], ...]
     missing: tuple[int, ...]
 
     @property
@@ -178,7 +178,7 @@ class Stop:
         return self.missing or tuple(sorted({lane[0] for lane, _ in self.steps}))
 
 
-def stop_of(machine: Machine) -> Stop:
+def stop_of(machine: LaneMachine) -> MachineStop:
     """Where the devices of a machine stop that can do no step."""
     import networkx as nx
 
@@ -207,7 +207,7 @@ def stop_of(machine: Machine) -> Stop:
         if (lane in last if not missing else any(each in ended & last for each in awaited[_key(machine, lane)]))
     ]
     steps = tuple((lane, machine.step(lane)) for lane in chain)
-    return Stop(
+    return MachineStop(
         {lane[0]: machine.step(lane) for lane in stuck if lane[1] is None},
         {lane[0]: _devices(machine, awaited, lane) for lane in stuck if lane[1] is None},
         steps,
@@ -216,13 +216,13 @@ def stop_of(machine: Machine) -> Stop:
     )
 
 
-def _key(machine: Machine, lane: Lane) -> Hashable:
+def _key(machine: LaneMachine, lane: Lane) -> Hashable:
     """The node of what a lane waits for, which lanes that wait for the same share."""
     step = machine.step(lane)
     return step.act, step.key
 
 
-def _awaited(machine: Machine, step: Step, streams: Mapping[int, Sequence[Lane]]) -> Iterator[Lane]:
+def _awaited(machine: LaneMachine, step: LaneStep, streams: Mapping[int, Sequence[Lane]]) -> Iterator[Lane]:
     """The lanes without which a step is not possible: those that hold places, or that have yet to post."""
     if step.act == TAKE:
         yield from machine.taken.get(step.key, ())
@@ -234,7 +234,7 @@ def _awaited(machine: Machine, step: Step, streams: Mapping[int, Sequence[Lane]]
             yield next(own, (member, None))
 
 
-def _will_post(machine: Machine, lane: Lane, key: Hashable) -> bool:
+def _will_post(machine: LaneMachine, lane: Lane, key: Hashable) -> bool:
     """Whether a stream has yet to post an event, for a collective that its device has launched."""
     for step in machine.lanes[lane][machine.at[lane] :]:
         if step.about == STREAM and step.act == AWAIT and machine.posted[step.key] < step.count:
@@ -244,12 +244,12 @@ def _will_post(machine: Machine, lane: Lane, key: Hashable) -> bool:
     return False
 
 
-def _has_yet_to_take(machine: Machine, lane: Lane, key: Hashable) -> bool:
+def _has_yet_to_take(machine: LaneMachine, lane: Lane, key: Hashable) -> bool:
     """Whether a lane has yet to take a place of a pool."""
     return any(step.act == TAKE and step.key == key for step in machine.lanes[lane][machine.at[lane] :])
 
 
-def _devices(machine: Machine, awaited: Mapping[Hashable, Sequence[Lane]], lane: Lane) -> tuple[int, ...]:
+def _devices(machine: LaneMachine, awaited: Mapping[Hashable, Sequence[Lane]], lane: Lane) -> tuple[int, ...]:
     """The other devices for which a lane waits, by itself or by the streams of its device."""
     found, seen, stack = set[int](), {lane}, [lane]
     while stack:
@@ -262,7 +262,7 @@ def _devices(machine: Machine, awaited: Mapping[Hashable, Sequence[Lane]], lane:
     return tuple(sorted(found))
 
 
-def _holders(machine: Machine, steps: Iterable[tuple[Lane, Step]]) -> Iterator[tuple[Lane, Call]]:
+def _holders(machine: LaneMachine, steps: Iterable[tuple[Lane, LaneStep]]) -> Iterator[tuple[Lane, RuntimeCall]]:
     """The calls that hold the places for which these steps wait."""
     for _, step in steps:
         for holder in machine.taken.get(step.key, ()) if step.act == TAKE else ():
@@ -279,13 +279,13 @@ MOST_STATES = 20_000
 
 
 @frozen(eq=False)
-class Found:
+class SearchResult:
     """The result of a search: where devices stop, or which calls differ, after which places were taken.
 
     `gave_up`: whether there were too many orders to try all.
     """
 
-    stop: Stop | None = None
+    stop: MachineStop | None = None
     differ: CallsDiffer | None = None
     grants: tuple[Grant, ...] = ()
     gave_up: bool = False
@@ -295,11 +295,11 @@ class Found:
         return self.stop is None and self.differ is None
 
 
-def search(machine: Machine, most: int = MOST_STATES) -> Found:
+def search(machine: LaneMachine, most: int = MOST_STATES) -> SearchResult:
     """A hang, or calls that differ, in some order in which the calls take places; no such thing if all orders end."""
     free = _uncontended(machine)
     seen: set[Any] = set()
-    stack: list[tuple[Machine, tuple[Grant, ...]]] = [(machine, ())]
+    stack: list[tuple[LaneMachine, tuple[Grant, ...]]] = [(machine, ())]
     while stack:
         ask()
         here, grants = stack.pop()
@@ -310,25 +310,25 @@ def search(machine: Machine, most: int = MOST_STATES) -> Found:
                     here.grant(lane)
                 here.settle()
         except CallsDiffer as error:
-            return Found(differ=error, grants=grants)
+            return SearchResult(differ=error, grants=grants)
         takers = here.takers()
         if not takers:
             if all(map(here.is_idle, here.lanes)):
                 continue
-            return Found(stop_of(here), grants=grants)
+            return SearchResult(stop_of(here), grants=grants)
         state = tuple(here.at.values())
         if state in seen:
             continue
         seen.add(state)
         if len(seen) > most:
-            return Found(gave_up=True)
+            return SearchResult(gave_up=True)
         for lane in _choices(here, takers):
             after = here.copy() if len(takers) > 1 else here
             stack.append((after, (*grants, after.grant(lane))))
-    return Found()
+    return SearchResult()
 
 
-def _choices(machine: Machine, takers: Sequence[Lane]) -> Sequence[Lane]:
+def _choices(machine: LaneMachine, takers: Sequence[Lane]) -> Sequence[Lane]:
     """The lanes among which to choose.
 
     They are all takers, or those of one pool, if no other lane can ask for a place of it before one of them has taken
@@ -344,7 +344,7 @@ def _choices(machine: Machine, takers: Sequence[Lane]) -> Sequence[Lane]:
     return takers
 
 
-def _uncontended(machine: Machine) -> set[Hashable]:
+def _uncontended(machine: LaneMachine) -> set[Hashable]:
     """The pools in which a place is always free: as many places as all lanes together hold at any time."""
     need: Counter[Hashable] = Counter()
     capacity: dict[Hashable, float] = {}

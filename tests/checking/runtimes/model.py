@@ -114,8 +114,8 @@ class Model:
             at=[0] * count, stage=["new"] * count, tasks=[{} for _ in self.devices], mine=[None] * count,
             started=[{} for _ in self.devices], turns=[{} for _ in self.devices], launches=[0] * count,
             begun=[0] * count, running=[0] * count, threads=dict.fromkeys(hosts, 0),
-            created=[set() for _ in self.devices], creating={}, lock={host: [] for host in hosts}, arrived={}, posted={},
-            sent={}, fits={}, tickets=[{} for _ in self.devices],
+            created=[set() for _ in self.devices], creating={}, lock={host: [] for host in hosts}, arrived={},
+            posted={}, sent={}, fits={}, tickets=[{} for _ in self.devices],
         )  # fmt: skip
 
     def _is_over(self, state: State) -> bool:

@@ -45,16 +45,16 @@ from ...runtimes.calls import (
     RECV_DONE,
     SEND,
     START,
-    Call,
     Launched,
     Launcher,
+    RuntimeCall,
     collective_call,
     counts_under,
     is_waiting_call,
     transfer_call,
 )
 from ...runtimes.explaining import comparison, explain_difference, explain_stop, row_facts
-from ...runtimes.machine import Found, Grant, Machine, search
+from ...runtimes.machine import Grant, LaneMachine, SearchResult, search
 from ...runtimes.record import Runtime
 from ..dataflow.decisions import Decisions
 from ..deadlock.level_run import LevelContext
@@ -87,14 +87,14 @@ def identities_under(runtime: Runtime, identity: CollectiveIdentities) -> Runtim
 
 
 @define
-class CallWalker(ProgramWalker[Call]):
+class CallWalker(ProgramWalker[RuntimeCall]):
     """The walk of one device through its program, as the calls that a runtime sees."""
 
     runtime: Runtime = field(kw_only=True)
 
-    def calls(self) -> Iterator[Call]:
+    def calls(self) -> Iterator[RuntimeCall]:
         """All calls, if every order is decided. Raises TooLongError."""
-        return (call for call in self.trace() if isinstance(call, Call))
+        return (call for call in self.trace() if isinstance(call, RuntimeCall))
 
     def counts_at(self, instruction: Instruction) -> bool:
         return communicates_itself(instruction) or is_waiting_call(self.runtime, instruction)
@@ -106,9 +106,9 @@ class CallWalker(ProgramWalker[Call]):
         else:
             yield from ProgramWalker._entered(self, instruction, path)
 
-    def at(self, instruction: Instruction, path: Path) -> Iterator[Call]:
+    def at(self, instruction: Instruction, path: Path) -> Iterator[RuntimeCall]:
         if instruction.opcode == "custom_call":
-            yield Call(CUSTOM, instruction, path=path)
+            yield RuntimeCall(CUSTOM, instruction, path=path)
             return
         site, kind = Site(path, instruction), KINDS[instruction.opcode]
         if kind == "infeed":
@@ -118,14 +118,14 @@ class CallWalker(ProgramWalker[Call]):
         elif kind in ("meet", "start", "done"):
             yield from self._collectives(kind, site)
 
-    def _infeed(self, site: Site) -> Iterator[Call]:
+    def _infeed(self, site: Site) -> Iterator[RuntimeCall]:
         """The call of an infeed that finds no item; the others do not wait."""
         counts = self.context.infeed
         number = self._next_number("item") if takes_item(site.instruction) else 0
         if counts is not None and number > counts.get(self.device, 0):
-            yield Call(INFEED, site.instruction, path=site.path)
+            yield RuntimeCall(INFEED, site.instruction, path=site.path)
 
-    def _transfer(self, kind: str, site: Site) -> Iterator[Call]:
+    def _transfer(self, kind: str, site: Site) -> Iterator[RuntimeCall]:
         role = "send" if kind == "send" else "recv"
         peer = self.context.transfers.peer_at(site.instruction, role, self.device)
         if peer is not None and not is_with_host(site.instruction):
@@ -133,7 +133,7 @@ class CallWalker(ProgramWalker[Call]):
             calls = {"send": SEND, "recv": RECV, "recv_done": RECV_DONE}
             yield transfer_call(calls[kind], site.instruction, half, self.device, peer, site.path)
 
-    def _collectives(self, kind: str, site: Site) -> Iterator[Call]:
+    def _collectives(self, kind: str, site: Site) -> Iterator[RuntimeCall]:
         """The call of a collective, of its start or of its done; for a group, those of its members."""
         start = start_of(site.instruction) if site.instruction.opcode in START_OF else None
         for each in members(site if start is None else Site(site.path, start)):
@@ -151,7 +151,7 @@ class CallWalker(ProgramWalker[Call]):
                     path=site.path,
                 )
 
-    def _member_transfer(self, site: Site, half: Instruction, *, is_done: bool) -> Iterator[Call]:
+    def _member_transfer(self, site: Site, half: Instruction, *, is_done: bool) -> Iterator[RuntimeCall]:
         """The call of a send or recv of a group."""
         peer = self.context.transfers.peer(half, self.device)
         if peer is not None:
@@ -197,7 +197,7 @@ class RuntimeStage:
         """What all scenarios show."""
         good: Scenario | None = None
         bad: Scenario | None = None
-        found, is_complete = Found(), len(self.scenarios.choices) <= MOST_CHOICES
+        found, is_complete = SearchResult(), len(self.scenarios.choices) <= MOST_CHOICES
         try:
             scenarios = self.scenarios.enumerated if is_complete else self.scenarios.enumerated[:1]
             is_complete = is_complete and self.scenarios.is_exhaustive
@@ -224,13 +224,13 @@ class RuntimeStage:
             return RuntimeConclusion("depends", (self._untried(), *waits))
         return RuntimeConclusion("depends" if waits else "ok", waits)
 
-    def _search(self, scenario: Scenario) -> Found:
+    def _search(self, scenario: Scenario) -> SearchResult:
         return search(self._machine(scenario))
 
-    def _machine(self, scenario: Scenario) -> Machine:
+    def _machine(self, scenario: Scenario) -> LaneMachine:
         """The machine with all steps of all devices in a scenario. Raises TooLongError."""
         program = self.context.program
-        machine = Machine(self.runtime, comparison(self.runtime, program.grid))
+        machine = LaneMachine(self.runtime, comparison(self.runtime, program.grid))
         for device in program.devices:
             ask()
             for lane, steps_ in self._lanes(device, scenario):
@@ -265,14 +265,14 @@ class RuntimeStage:
             raise TooLongError
         return self._launched[key]
 
-    def _uses(self, device: int) -> list[Call]:
+    def _uses(self, device: int) -> list[RuntimeCall]:
         """The collectives of the program of a device, for a runtime that creates all communicators at the start."""
         if self.runtime.communicators != "start":
             return []
         entry = self.context.program.class_of[device].module.entry
         return uses_of(entry, device, self.context.program)
 
-    def _finding(self, found: Found) -> Finding:
+    def _finding(self, found: SearchResult) -> Finding:
         """Where devices stop, or which calls do not fit."""
         if found.differ is not None:
             error, why = found.differ, explain_difference(self.runtime, found.differ)
@@ -289,7 +289,7 @@ class RuntimeStage:
         begun = [] if self.runtime.communicators == "start" and why.cause == CREATION.upper() else facts
         return evolve(base, rows=rows, blocked={device: (call.instruction,) for device, call, _ in begun})
 
-    def _conditional(self, good: Scenario | None, bad: Scenario, found: Found) -> RuntimeConclusion:
+    def _conditional(self, good: Scenario | None, bad: Scenario, found: SearchResult) -> RuntimeConclusion:
         """The conclusion if the programs end in one scenario and not in another, or not all were tried."""
         if good is None:
             stopped = self._finding(found)
@@ -324,7 +324,7 @@ class RuntimeStage:
         )
 
 
-def uses_of(entry: Computation, device: int, program: GridProgram) -> list[Call]:
+def uses_of(entry: Computation, device: int, program: GridProgram) -> list[RuntimeCall]:
     """The collectives that a program contains, as calls of a device."""
     found = {site.instruction: None for site in collectives_of(entry)}
     return [collective_call(MEET, each, device, program.grid, begun=each, identity=None) for each in found]

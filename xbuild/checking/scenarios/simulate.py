@@ -8,6 +8,7 @@ Sections:
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -186,9 +187,9 @@ class ProgramWalker(Generic[Walked]):
         """Whether the walk stops at an instruction, instead of entering what it calls."""
         return communicates_itself(instruction)
 
+    @abstractmethod
     def at(self, instruction: Instruction, path: Path) -> Iterator[Walked]:
         """What an instruction is on this device."""
-        raise NotImplementedError
 
     def trace(self) -> Iterator[Walked | OpenPoint]:
         yield from self._run(self.program.module.entry, ())
