@@ -16,7 +16,7 @@ from shape_inference import Dims, Shape, TupleShape
 from xbuild.checking.dataflow.promises import share_equal_arguments
 from xbuild.core.attributes import Array
 from xbuild.core.callbacks import CALLBACKS
-from xbuild.core.graph import Instruction
+from xbuild.core.graph import Instruction, Module
 from xbuild.process.progress import during
 from xbuild.properties.placement import target_of
 from xbuild.properties.sources import nearest_source
@@ -26,10 +26,11 @@ from ..runtime.report import Stopped
 from . import draws, layouts
 from .cuts import DEGREES, CutChooser, CutRun, Cuts
 from .degrees import BOUNDING, CHOOSING, LEAST, MOST, Degrees, draws_needed, log2_error, watched
+from .device_axes import axis_extents, has_axes
 from .divergence import find_divergence
 from .draws import Domain
 from .layouts import ResolvedLayouts
-from .loops import LoopDraw, LoopPair, LoopSide, next_pair
+from .loops import IntegerStates, LoopDraw, LoopPair, LoopSide, next_pair
 from .probes import rows_of
 from .reduction import has_long_loops
 from .rules import residues
@@ -42,6 +43,7 @@ from .rules.primes import PLAIN
 from .rules.tables import Undecidable
 from .run import Subject
 from .towers import by_laws
+from .trip_kinds import kinds_of_trips
 from .unknowns import UnknownPair
 from .value_matching import ValueMatching, ValueRecorder, first_difference
 from .variants import converts_integers, has_loops
@@ -293,17 +295,36 @@ class ProgramComparison:
             unpaired = [side.unpaired for side in sides]
             if not any(each.states for each in unpaired):
                 break
-            pair = next_pair(*unpaired)
+            pair = next_pair(unpaired[0], unpaired[1], self._axes)
             if pair is None or not self.corresponds(pair):
                 return None
-            pairs.append(pair)
-        self.trips = tuple(map(str, pairs))
+            integers = [each.integers[key] for each, key in zip(unpaired, pair.keys, strict=True)]
+            pairs.append(evolve(pair, kinds=self._kinds(pair, pairs, integers)))
+        self.trips = tuple(str(pair) for pair in pairs if pair.kinds is None)
         self.assumed = self.assumptions()
         found = self._verdict_in_parts(pairs)
         if found is None:
             self.trips = ()
             self.assumed = self.assumptions()
         return found
+
+    @cached_property
+    def _axes(self) -> list[int]:
+        """The extents of the grid of the devices of the other program."""
+        program = self.other.program
+        is_grid = isinstance(program, Module) and has_axes(program)
+        return axis_extents(program, self.laid) if is_grid else [self.other.devices]  # type: ignore[arg-type]
+
+    def _kinds(
+        self, pair: LoopPair, earlier: Sequence[LoopPair], integers: Sequence[IntegerStates | None]
+    ) -> list[int] | None:
+        """The first trip of each kind of two loops; None if that is not known."""
+        known = [each for each in integers if each is not None]
+        if len(known) < len(integers) or self.arguments or self.domains:  # else parameters are variables
+            return None
+        entries = [subject.modules[0].entry for subject in (self.one, self.other)]
+        states, evaluates = ([getattr(each, name) for each in known] for name in ("states", "evaluate"))
+        return kinds_of_trips(pair, earlier, states, evaluates, entries)
 
     def _loop_sides(self, number: int, pairs: Sequence[LoopPair]) -> tuple[LoopSide, LoopSide]:
         """What both programs do at loops in one draw; loops that are not paired end after a few trips."""

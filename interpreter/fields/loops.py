@@ -6,7 +6,7 @@ in the middle and at the last: both start from the same random state, and the st
 Integers of the state, such as the counter, are computed at all trips. Arrays of which each trip writes a part, such as
 the stacked results of a scan, keep what is written. The state after the loop is compared, and is one of new variables
 from there on.
-That the bodies do at other trips what they do at these is assumed, and the verdict says so.
+`trip_kinds` tells which trips do the same; if that is not known, it is assumed, and the verdict says so.
 
 What each device has of the state of the other loop is read off the first trips of a run.
 
@@ -18,8 +18,10 @@ Sections:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -35,7 +37,7 @@ from ..compiler.lines import Path
 from ..rules.limits import trips
 from . import draws
 from .rules.evaluation import is_float
-from .value_matching import path_key, tile_slices, tiles_of_devices
+from .value_matching import Digested, digest, path_key, tile_slices, tiles_of_devices
 
 Values: TypeAlias = Sequence[Any]
 """The arrays of a state."""
@@ -78,29 +80,29 @@ def parts_of(loop: Instruction) -> LoopParts | None:
     body = _computing_integers(a.body, [a.body.root.operands[n] for n in integers], integers)
     if condition is None or body is None:
         return None
-    results, users = [*enumerate(map(_copied, a.body.root.operands))], users_of(a.body)
-    constant = {n for n, each in results if _place(each) == n}
+    results, users = [*enumerate(map(copied, a.body.root.operands))], users_of(a.body)
+    constant = {n for n, each in results if place_of(each) == n}
     if any(shapes[n].size > _MOST_INTEGERS for n in {*integers} - constant):
         return None
     written = {
         n
         for n, each in results
         if each.opcode == "dynamic_update_slice"
-        and _place(_copied(each.operands[0])) == n
-        and len(users.get(_copied(each.operands[0]), ())) == 1
+        and place_of(copied(each.operands[0])) == n
+        and len(users.get(copied(each.operands[0]), ())) == 1
         and n not in integers
     }
     return LoopParts(integers, frozenset(constant), frozenset(written), condition, body)
 
 
-def _copied(instruction: Instruction) -> Instruction:
+def copied(instruction: Instruction) -> Instruction:
     """What an instruction copies, or itself."""
     while instruction.opcode == "copy":
         (instruction,) = instruction.operands
     return instruction
 
 
-def _place(instruction: Instruction) -> int | None:
+def place_of(instruction: Instruction) -> int | None:
     """The place of the state that an instruction of a body takes; None if it is another instruction."""
     is_element = instruction.opcode == "get_tuple_element" and instruction.operands[0].opcode == "parameter"
     return instruction.attributes.index if is_element else None
@@ -112,7 +114,7 @@ def _computing_integers(
     """The instructions that compute integers from those of the state; None if they need more than these."""
     found = needed_by(wanted, lambda each: each.operands)
     for each in found:
-        place, properties = _place(each), OPS[each.opcode].properties
+        place, properties = place_of(each), OPS[each.opcode].properties
         is_known = place is None or place in integers
         is_array = isinstance(each.shape, Shape) and not is_float(each.shape)
         if each.opcode != "parameter" and not (
@@ -132,7 +134,7 @@ def states_of_integers(loop: Instruction, parts: LoopParts, state: Values, evalu
         local: dict[Instruction, Any] = {}
         for each in computation.instructions:
             if each in needed and each.opcode != "parameter":
-                place = _place(each)
+                place = place_of(each)
                 given = tuple(local[operand] for operand in each.operands if operand in local)
                 local[each] = evaluate(each, given) if place is None else states[-1][place]
         return local
@@ -147,6 +149,31 @@ def states_of_integers(loop: Instruction, parts: LoopParts, state: Values, evalu
 
 # ----------------------------------------------------------------------------
 # The trips that are evaluated.
+
+
+@frozen(eq=False)
+class IntegerStates:
+    """The integers of the state of a loop on a device before each trip, and after the last.
+
+    `evaluate` gives the value of an instruction from those of its operands.
+    """
+
+    device: int
+    states: Sequence[Mapping[int, Any]]
+    evaluate: Any
+
+    @property
+    def total(self) -> int:
+        """The number of trips."""
+        return len(self.states) - 1
+
+    def are_those_of(self, other: IntegerStates) -> bool:
+        """Whether another device has the same integers at all trips."""
+        pairs = zip(self.states, other.states, strict=False)
+        return self.total == other.total and all(
+            one.keys() == two.keys() and all(np.array_equal(one[n], two[n]) for n in one) for one, two in pairs
+        )
+
 
 FIRST = 3
 """So many trips show what each device has of a state."""
@@ -163,22 +190,32 @@ class LoopVisitor(Protocol):
     The floats of a state are those after the last trip that was evaluated, or before the first.
     """
 
-    def trips(self, path: Path, total: int) -> Sequence[int]: ...
+    def trips(self, path: Path, states: IntegerStates) -> Sequence[int]: ...
     def start(self, device: int, path: Path, trip: int, state: list[Any]) -> list[Any]: ...
     def end(self, device: int, path: Path, state: list[Any]) -> list[Any]: ...
 
 
 @define(eq=False)
 class FirstTrips:
-    """A run that ends each loop after a few trips, and keeps the states: by the loop, the trip and the device."""
+    """A run that ends each loop after a few trips, and keeps the states: by the loop, the trip and the device.
 
+    Arrays that change are kept, those of which trips write a part after the last of these trips alone. `digests`:
+    whether digests are kept instead, as of the many devices of a program.
+    """
+
+    digests: bool = False
     states: dict[LoopKey, dict[int, dict[int, list[Any]]]] = field(factory=dict)
+    integers: dict[LoopKey, IntegerStates | None] = field(factory=dict)
     totals: dict[LoopKey, int] = field(factory=dict)
     loops: dict[LoopKey, Instruction] = field(factory=dict)
 
-    def trips(self, path: Path, total: int) -> Sequence[int]:
-        self.totals[path_key(path)], self.loops[path_key(path)] = total, path[-1].instruction
-        return range(1, min(total, FIRST) + 1)
+    def trips(self, path: Path, states: IntegerStates) -> Sequence[int]:
+        key = path_key(path)
+        self.totals[key], self.loops[key] = states.total, path[-1].instruction
+        known = self.integers.setdefault(key, states)
+        if known is None or not known.are_those_of(states):  # devices are at different integers
+            self.integers[key] = None
+        return range(1, min(states.total, FIRST) + 1)
 
     def start(self, device: int, path: Path, trip: int, state: list[Any]) -> list[Any]:
         return self._kept(device, path, trip, state) if trip > 1 else state
@@ -187,15 +224,23 @@ class FirstTrips:
         return self._kept(device, path, FIRST + 1, state)
 
     def _kept(self, device: int, path: Path, trip: int, state: list[Any]) -> list[Any]:
-        self.states.setdefault(path_key(path), {}).setdefault(trip, {})[device] = state
+        parts = parts_of(path[-1].instruction)
+        assert parts is not None
+        gone = {*parts.integers, *parts.constant, *(parts.written if trip <= FIRST else ())}
+        kept = [None if n in gone else self._of(np.asarray(value)) for n, value in enumerate(state)]
+        self.states.setdefault(path_key(path), {}).setdefault(trip, {})[device] = kept
         return state
+
+    def _of(self, value: Array) -> Array | Digested:
+        return Digested(value.shape, digest(value)) if self.digests else value
 
 
 @frozen(eq=False)
 class LoopPair:
     """Two loops that correspond, with the part of each device of each array of the second one's state, by its place.
 
-    `written` are the places of both whose arrays trips write.
+    `written` are the places of both whose arrays trips write. `kinds` has the first trip of each kind, so that each
+    trip does what one of these does; it is None if that is not known.
     """
 
     keys: tuple[LoopKey, LoopKey]
@@ -203,11 +248,18 @@ class LoopPair:
     total: int
     parts: Mapping[int, Mapping[int, Part]]
     written: tuple[frozenset[int], frozenset[int]]
+    kinds: Sequence[int] | None = None
+
+    @property
+    def sources(self) -> dict[int, int]:
+        """The place of the first program's state of whose array one of the second's has parts."""
+        return {place: next(iter(parts.values()))[0] for place, parts in self.parts.items()}
 
     @property
     def evaluated(self) -> list[int]:
         """The trips that are evaluated."""
-        return sorted({1, 2, (self.total + 3) // 2, self.total} & {*range(1, self.total + 1)})
+        some = {1, 2, (self.total + 3) // 2, self.total, *(self.kinds or ())}
+        return sorted(some & {*range(1, self.total + 1)})
 
     def carried(self, side: int) -> list[int]:
         """The places of a program's state that are new variables at each trip."""
@@ -226,8 +278,11 @@ class LoopPair:
         return f"{self.loops[0].name}: trips {', '.join(map(str, several))} and {last} of {self.total}"
 
 
-def next_pair(one: FirstTrips, other: FirstTrips) -> LoopPair | None:
-    """The first loops of two runs, as a pair; None if their states do not correspond."""
+def next_pair(one: FirstTrips, other: FirstTrips, axes: Sequence[int]) -> LoopPair | None:
+    """The first loops of two runs, as a pair; None if their states do not correspond.
+
+    The devices form a grid of these extents, along whose axes they probably have their parts.
+    """
     if not one.states or not other.states:
         return None
     keys = next(iter(one.states)), next(iter(other.states))
@@ -241,7 +296,7 @@ def next_pair(one: FirstTrips, other: FirstTrips) -> LoopPair | None:
     for place in range(len(arrays_of(loops[1]))):
         if place in right.constant or place in right.integers:
             continue
-        found = (_parts(source, place, *states) for source in _sources(loops, place))
+        found = (_parts(source, place, *states, axes) for source in _sources(loops, place))
         parts[place] = next((each for each in found if each), {})
         if not parts[place]:
             return None
@@ -264,16 +319,46 @@ def _sources(loops: tuple[Instruction, Instruction], place: int) -> list[int]:
     ]
 
 
-def _parts(source: int, place: int, one: Mapping[int, Any], other: Mapping[int, Any]) -> dict[int, Part]:
+def _parts(
+    source: int, place: int, one: Mapping[int, Any], other: Mapping[int, Any], axes: Sequence[int]
+) -> dict[int, Part]:
     """The part of each device of an array, if it has one at all these trips."""
     tiles: dict[int, set[int]] = {}
     for trip, states in one.items():
         whole, locals_ = states[0][source], {device: state[place] for device, state in other[trip].items()}
+        if whole is None or any(each is None for each in locals_.values()):
+            continue
         for device, here in tiles_of_devices(whole, locals_).items():
             tiles[device] = tiles.get(device, here) & here
-    if not all(tiles.values()):
+    if not tiles or not all(tiles.values()):
         return {}
-    return {d: (source, tile_slices(whole.shape, locals_[d].shape, min(several))) for d, several in tiles.items()}
+    tile = next(iter(locals_.values())).shape
+    chosen = _tiles_along_axes(tiles, [n // t for n, t in zip(whole.shape, tile, strict=True)], axes)
+    return {d: (source, tile_slices(whole.shape, tile, number)) for d, number in chosen.items()}
+
+
+def _tiles_along_axes(tiles: Mapping[int, set[int]], grid: Sequence[int], axes: Sequence[int]) -> dict[int, int]:
+    """One of the tiles of each device: those along axes if these are among them, since tiles may be equal."""
+    places = np.unravel_index(sorted(tiles), axes)
+    for several in itertools.product(*(_axes_of(count, axes) for count in grid)):
+        if len({axis for along in several for axis in along}) < sum(map(len, several)):
+            continue
+        numbers = np.zeros(len(tiles), int)
+        for count, along in zip(grid, several, strict=True):
+            at = np.zeros(len(tiles), int)
+            for axis in along:
+                at = at * axes[axis] + places[axis]
+            numbers = numbers * count + at
+        if all(int(number) in tiles[device] for device, number in zip(sorted(tiles), numbers, strict=True)):
+            return {device: int(number) for device, number in zip(sorted(tiles), numbers, strict=True)}
+    return {device: min(several) for device, several in tiles.items()}
+
+
+def _axes_of(count: int, axes: Sequence[int]) -> list[tuple[int, ...]]:
+    """The axes, in all orders, that have so many places together."""
+    numbers = range(len(axes))
+    every = (along for length in numbers for along in itertools.permutations(numbers, length + 1))
+    return [()] if count == 1 else [a for a in every if prod(axes[n] for n in a) == count]
 
 
 @define(eq=False)
@@ -299,11 +384,14 @@ class LoopSide:
     draw: LoopDraw
     side: int
     pairs: Mapping[LoopKey, LoopPair]
-    unpaired: FirstTrips = field(factory=FirstTrips)
+    unpaired: FirstTrips = field(init=False)
 
-    def trips(self, path: Path, total: int) -> Sequence[int]:
+    def __attrs_post_init__(self) -> None:
+        self.unpaired = FirstTrips(digests=self.side > 0)
+
+    def trips(self, path: Path, states: IntegerStates) -> Sequence[int]:
         pair = self.pairs.get(path_key(path))
-        return self.unpaired.trips(path, total) if pair is None else pair.evaluated
+        return self.unpaired.trips(path, states) if pair is None else pair.evaluated
 
     def start(self, device: int, path: Path, trip: int, state: list[Any]) -> list[Any]:
         pair = self.pairs.get(path_key(path))

@@ -43,7 +43,7 @@ from ..runtime.ends import drive
 from ..runtime.grid import Grid
 from ..runtime.run import checked, modules_of
 from .draws import flat_arrays, nest_arrays, shapes_of
-from .loops import LoopParts, LoopVisitor, parts_of, states_of_integers
+from .loops import IntegerStates, LoopParts, LoopVisitor, parts_of, states_of_integers
 from .rules import conversions as _conversions  # noqa: F401  (importing fills the table)
 from .rules import folding as _folding  # noqa: F401
 from .rules import functions as _functions  # noqa: F401
@@ -234,7 +234,7 @@ def _walk_some_trips(walk: DeviceWalk, loop: Instruction, parts: LoopParts, stat
     assert walk.loops is not None
     device = walk.device.number
     integers = states_of_integers(loop, parts, state, walk.evaluate)
-    for trip in walk.loops.trips(here, len(integers) - 1):
+    for trip in walk.loops.trips(here, IntegerStates(device, integers, walk.evaluate)):
         given = [integers[trip - 1].get(n, value) for n, value in enumerate(state)]
         given = walk.loops.start(device, here, trip, given)
         state = yield from walk.walk(loop.attributes.body, [tuple(given)], here, (trip,))

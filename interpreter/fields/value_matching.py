@@ -109,8 +109,18 @@ def key_of(kept: ObservedValue, operand: Instruction) -> Key:
     return (*(id(place.instruction) for place in kept.path[:-1]), id(operand)), kept.trips
 
 
-def digest(value: Array) -> int:
+@frozen
+class Digested:
+    """The shape and the digest of an array that is not kept."""
+
+    shape: Dims
+    number: int
+
+
+def digest(value: Array | Digested) -> int:
     """A number for an array, in which each element counts at its place."""
+    if isinstance(value, Digested):
+        return value.number
     return int(tile_digests(value, value.shape).reshape(-1)[0]) if value.size else 0
 
 
@@ -125,7 +135,7 @@ def tile_digests(value: Array, tile: Dims) -> Array:
     return np.asarray(np.bitwise_xor.reduce(mixed(rows ^ at, 14), 1) ^ np.uint64(hash(tile) % 2**64))
 
 
-def tiles_of_devices(whole: Array, locals_: Mapping[int, Array]) -> dict[int, set[int]]:
+def tiles_of_devices(whole: Array, locals_: Mapping[int, Array | Digested]) -> dict[int, set[int]]:
     """For each device, the numbers of the tiles of an array, in row-major order, that are equal to its array."""
     digests = tile_digests(whole, next(iter(locals_.values())).shape)
     return {device: {*np.flatnonzero(digests == np.uint64(digest(tile))).tolist()} for device, tile in locals_.items()}
