@@ -225,6 +225,8 @@ def _verdict_under(arguments: CheckArguments, runtime: Runtime) -> Verdict:
         return context
     if has_too_many_sites(program):
         return evolve(summary_verdict(context), kind="depends", findings=(_too_many_places(program),))
+    if _is_alike_and_large(context, runtime):
+        return _runtime_verdict(program, runtime, RuntimeConclusion("ok"), {})
     first: RuntimeConclusion | None = None
     for each, orders in orders_to_try(program, lambda: _orders_without_runtime(arguments)):
         concluded = RuntimeStage(evolve(context, program=each), runtime, Decisions(each)).conclusion()
@@ -233,6 +235,28 @@ def _verdict_under(arguments: CheckArguments, runtime: Runtime) -> Verdict:
             return _runtime_verdict(program, runtime, concluded, orders)
     assert first is not None
     return _runtime_verdict(program, runtime, first, {})
+
+
+MOST_SIMULATED = 20_000  # sites of all devices together; beyond, programs that are alike are not simulated
+
+
+def _is_alike_and_large(context: LevelContext, runtime: Runtime) -> bool:
+    """Whether all devices of a large program make the same calls of collectives in the same order, whatever the data.
+
+    Then the n-th calls of the members of a group belong together however a runtime matches them, and no device waits
+    for a call behind one that waits for it. Limits of places, splits and hosts that launch in turn break this.
+    """
+    program = context.program
+    if (
+        len(program.classes) > 1
+        or runtime.is_timed
+        or runtime.launches == "in_turn"
+        or runtime.communicators == "split"
+    ):
+        return False
+    entry = program.classes[0].module.entry
+    is_large = len(sites_of(entry)) * len(program.devices) > MOST_SIMULATED
+    return is_large and not any(external_wait_findings(context)) and not feeds_of(entry) and _is_uniform(program)
 
 
 def _orders_without_runtime(arguments: CheckArguments) -> Mapping[int, Orders]:

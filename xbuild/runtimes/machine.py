@@ -55,6 +55,7 @@ class LaneMachine:
     rested: list[Lane] = field(factory=list)  # lanes that have done all their steps since somebody last looked
     _met: dict[Hashable, tuple[int, RuntimeCall]] = field(factory=dict)
     _waiting: dict[Hashable, list[Lane]] = field(factory=dict)
+    _least: dict[Hashable, int] = field(factory=dict)  # the count at which the first of these lanes goes on
     _ready: deque[Lane] = field(factory=deque)
 
     def add(self, lane: Lane, steps: Iterable[LaneStep]) -> None:
@@ -93,6 +94,7 @@ class LaneMachine:
             return True
         if step.act == AWAIT and self.posted[step.key] < step.count:
             self._waiting.setdefault(step.key, []).append(lane)
+            self._least[step.key] = min(step.count, self._least.get(step.key, step.count))
             return False
         return step.act == AWAIT
 
@@ -107,7 +109,9 @@ class LaneMachine:
         if len(step.members) > 1:
             self.by.setdefault(step.key, set()).add(device)
         self.posted[step.key] += 1
-        self._ready.extend(self._waiting.pop(step.key, ()))
+        if step.key in self._waiting and self.posted[step.key] >= self._least[step.key]:
+            del self._least[step.key]
+            self._ready.extend(self._waiting.pop(step.key))
 
     def capacity(self, step: LaneStep) -> float:
         """How many places there are of the kind that a step takes."""
@@ -150,6 +154,7 @@ class LaneMachine:
             [],
             dict(self._met),
             {key: list(lanes) for key, lanes in self._waiting.items()},
+            dict(self._least),
             deque(self._ready),
         )
 

@@ -2,89 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 import xbuild as xb
-from tests.checking.runtimes.model import DIFFERS, ENDS, HANGS, Model, TooManyStates
-from tests.checking.runtimes.programs import TARGET, Programs, draw
-
-RECORDS: dict[str, tuple[str, xb.Runtime]] = {
-    "rules without a runtime": ("rst", xb.Runtime()),
-    "channels": ("rs", xb.Runtime(collectives="channel")),
-    "orders": ("rs", xb.Runtime(collectives="order")),
-    "orders of transfers": ("tt", xb.Runtime(transfers="order")),
-    "eager sends": ("ttr", xb.Runtime(eager_bytes=16, transfers="order")),
-    "first uses": ("rst", xb.Runtime(communicators="first_use", pair_communicators=True)),
-    "splits": ("rs", xb.Runtime(communicators="split", collectives="order")),
-    "creation at the start": ("rs", xb.Runtime(communicators="start", collectives="order")),
-    "lock": ("rs", xb.Runtime(communicators="first_use", creation_lock=True, devices_per_host=2)),
-    "lock of each": ("rs", xb.Runtime(communicators="split", creation_lock=True, devices_per_host=1)),
-    "one stream": ("ss", xb.Runtime(streams="one", collectives="channel")),
-    "streams of communicators": ("srs", xb.Runtime(streams="communicator", collectives="channel")),
-    "one place": ("ssr", xb.Runtime(resident=1)),
-    "two places": ("s", xb.Runtime(resident=2, streams="communicator")),
-    "one place in order": ("ss", xb.Runtime(resident=1, launch_order=True)),
-    "two threads": ("rsc", xb.Runtime(threads=2)),
-    "threads of two hosts": ("rc", xb.Runtime(threads=2, devices_per_host=2, callback_threads=1)),
-    "synchronization": ("ssc", xb.Runtime(synchronizing=(TARGET,), collectives="channel")),
-    "turns": ("rst", xb.Runtime(launches="in_turn", devices_per_host=2)),
-    "nccl": ("rst", xb.RUNTIMES["nccl"]),
-    "gloo": ("rst", xb.RUNTIMES["gloo"]),
-    "xla_cpu": ("rst", xb.RUNTIMES["xla_cpu"]),
-    "xla_gpu": ("rst", xb.RUNTIMES["xla_gpu"]),
-    "tpu": ("rst", xb.RUNTIMES["tpu"]),
-}
-"""Runtimes with the kinds of events of the programs that are checked under them."""
-
-STOPS = {"deadlock": {"deadlock"}, "error": {"collective_mismatch", "transfer_mismatch"}}
-
-
-def claims(verdict: xb.Verdict) -> str:
-    """The kind of a verdict; ok if it depends only on whether custom calls return."""
-    is_ok = verdict.kind == "depends" and all(found.cause == "CALLBACK" for found in verdict.findings)
-    return "ok" if is_ok else verdict.kind
-
-
-def run(programs: Programs, runtime: xb.Runtime) -> xb.Report | None:
-    """The report of the run; None if it ends."""
-    try:
-        xb.execute(programs.module, programs.arguments, check=False, runtime=runtime)
-    except xb.Stopped as stopped:
-        return stopped.report
-    return None
-
-
-def fault(programs: Programs, runtime: xb.Runtime) -> str:
-    """What is wrong with the verdict on some programs; empty if nothing is."""
-    verdict = xb.check(programs.module, runtime=runtime)
-    kind, outcomes, report = claims(verdict), Model(programs, runtime).outcomes(), run(programs, runtime)
-    expected = {"ok": outcomes == {ENDS}, "deadlock": HANGS in outcomes, "error": DIFFERS in outcomes}
-    if not expected.get(kind, False):
-        return f"the verdict is {kind}, and runs end as {sorted(outcomes)}"
-    if (report is None) != (kind == "ok"):
-        return f"the verdict is {kind}, and the run {'ends' if report is None else f'stops: {report}'}"
-    if report is None:
-        return ""
-    finding = verdict.findings[0]
-    if report.kind not in STOPS[kind]:
-        return f"the verdict is {kind}, and the run stops with {report.kind}"
-    said = report.message if kind == "error" else report.cause
-    if not said.startswith(finding.message) and kind == "deadlock":
-        return f"the verdict says {finding.message!r}, and the run {said!r}"
-    at = {state.device: state.instruction.name for state in report.devices if state.instruction is not None}
-    blocked = {device: places[0].name for device, places in finding.blocked.items()}
-    return "" if kind == "error" or {d: n for d, n in at.items() if d in blocked} == blocked else f"{at} != {blocked}"
+from tests.checking.runtimes.compare import RECORDS, fault, fault_with_data, function_of_calls
+from tests.checking.runtimes.model import TooManyStates
+from tests.checking.runtimes.programs import draw
 
 
 @pytest.fixture(autouse=True)
-def _function() -> Any:
-    from xbuild.core.callbacks import CALLBACKS
-
-    xb.custom_call_target(TARGET)(lambda x: x)
-    yield
-    CALLBACKS.pop(TARGET)
+def _function() -> Iterator[None]:
+    with function_of_calls():
+        yield
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -99,3 +30,24 @@ def test_the_verdict_is_the_outcome(name: str) -> None:
         assert not wrong, f"seed {seed}: {wrong}\n{programs.ops}"
         decided += 1
     assert decided >= 3
+
+
+@pytest.mark.parametrize("name", ["nccl", "xla_cpu", "one place", "eager sends", "two threads", "lock"])
+def test_runs_with_data_end_as_the_verdict_says(name: str) -> None:
+    runtime = RECORDS[name][1]
+    assert {seed: wrong for seed in range(20) if (wrong := fault_with_data(seed, runtime))} == {}
+
+
+def test_a_large_program_that_all_devices_run_alike_is_not_simulated() -> None:
+    def step(value: xb.Value) -> xb.Value:
+        pairs = [[2 * n, 2 * n + 1] for n in range(512)]
+        for number in range(1, 31):
+            groups = pairs if number % 2 else None
+            value = xb.all_reduce(value, xb.add, channel_id=number, **({"replica_groups": groups} if groups else {}))
+        return value
+
+    module = xb.Module("large", xb.computation(xb.f32[2])(step), num_replicas=1024, is_scheduled=True)
+    assert xb.check(module, runtime="nccl").kind == "ok"
+    limited = xb.check(module, runtime=xb.Runtime(launches="in_turn"), max_seconds=60)
+    assert limited.kind == "deadlock"
+    assert limited.findings[0].cause == "TURN"
