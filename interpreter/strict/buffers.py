@@ -14,7 +14,15 @@ from attrs import define, evolve, field, frozen
 
 from shape_inference.trees import Path
 from xbuild.checking.model.program import program_of
-from xbuild.checking.races import BufferFrame, ProgramMemory, arrays_of, is_view, states_aliases, value_text
+from xbuild.checking.races import (
+    BufferFrame,
+    ProgramMemory,
+    arrays_of,
+    is_view,
+    may_race,
+    states_aliases,
+    value_text,
+)
 from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.properties.effects import DONE_OF, START_OF, op_and_name
 from xbuild.properties.sources import Place
@@ -247,7 +255,7 @@ def frames_by_device(program: Module | ModuleGroup) -> Mapping[int, BufferFrame]
     """The facts of the entry of each device whose program is scheduled and writes values over each other."""
     found: dict[int, BufferFrame] = {}
     for device_class in program_of(program).classes:
-        if device_class.module.is_scheduled:
+        if may_race(device_class.module):
             memory = ProgramMemory(device_class)
             if any(frame.buffers for frame in memory.all_frames()):
                 found.update(dict.fromkeys(device_class.devices, memory.entry))

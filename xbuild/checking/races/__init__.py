@@ -3,6 +3,7 @@
 from .finding import CALLERS as CALLERS
 from .finding import BufferFrame as BufferFrame
 from .finding import ProgramMemory as ProgramMemory
+from .finding import may_race as may_race
 from .finding import value_text as value_text
 from .finding import with_races as with_races
 from .memory import arrays_of as arrays_of

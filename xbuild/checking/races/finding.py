@@ -25,7 +25,7 @@ from attrs import define, field, frozen
 from shape_inference import compatible
 from shape_inference.trees import Path, at
 
-from ...core.graph import Computation, Instruction
+from ...core.graph import Computation, Instruction, Module
 from ...core.memos import remembered
 from ...process.progress import over
 from ...properties.effects import (
@@ -463,8 +463,16 @@ class Clash:
 
 
 @remembered
-def _may_race(computation: Computation) -> bool:
-    """Whether a computation starts anything, or says that values share memory."""
+def may_race(module: Module) -> bool:
+    """Whether a race is possible: the order is final, and the program starts anything or says that values share memory.
+
+    In other programs, a compiler inserts the copies that they need.
+    """
+    return module.is_scheduled and (ALIASES in module.annotations or any(map(_is_notable, reached(module.entry))))
+
+
+@remembered
+def _is_notable(computation: Computation) -> bool:
     return any(each.opcode in DONE_OF or states_aliases(each) for each in notable(computation))
 
 
@@ -502,14 +510,8 @@ class ProgramMemory:
         return BufferFrame(self, module.entry, "entry", {}, stated, ())
 
     def all_frames(self) -> list[BufferFrame]:
-        """The frames of the entry and of all that it calls, which the search for values of one buffer visits.
-
-        The list is empty if no race is possible: the program starts nothing, and states for no values that they share
-        memory.
-        """
+        """The frames of the entry and of all that it calls, which the search for values of one buffer visits."""
         entry = self.entry
-        if not entry.aliases and not any(map(_may_race, reached(entry.computation))):
-            return []
         assert entry.buffers is not None
         return [entry, *self.frames.values()]
 
@@ -521,13 +523,10 @@ def with_races(verdict: Verdict, program: GridProgram) -> Verdict:
 
 
 def race_findings(program: GridProgram) -> list[Finding]:
-    """The races of the scheduled modules of a program.
-
-    Other modules have none: a compiler will insert the copies that they need.
-    """
+    """The races of the modules of a program."""
     found: list[Finding] = []
     for device_class in program.classes:
-        if device_class.module.is_scheduled:
+        if may_race(device_class.module):
             first: dict[frozenset[Instruction], Clash] = {}
             for frame in ProgramMemory(device_class).all_frames():
                 for conflict in frame.conflicts():

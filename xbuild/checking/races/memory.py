@@ -75,9 +75,21 @@ def written_over(instruction: Instruction) -> Writes:
     writes, also if its text does not state it; and an all-reduce-start writes to memory of its own, as it does where
     XLA's backend needs that.
     """
-    opcode = instruction.opcode
-    if opcode not in _WRITING:
+    if instruction.opcode not in _WRITING:
         return _NOTHING
+    results = {*arrays_of(instruction.shape)}
+    return {
+        output: (number, path)
+        for output, (number, path) in _pairs(instruction).items()
+        if output in results
+        and number < len(instruction.operands)
+        and path in arrays_of(instruction.operands[number].shape)
+    }
+
+
+def _pairs(instruction: Instruction) -> Writes:
+    """The pairs of `written_over`, with those of tuples, and with any numbers that a text states."""
+    opcode = instruction.opcode
     if opcode in ("dynamic_update_slice", "set_dimension_size"):
         return {(): (0, ())}
     if opcode == "ragged_all_to_all":
