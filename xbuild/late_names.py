@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from .pictures import viz as viz
     from .reducing import Minimum as Minimum
     from .reducing import minimize as minimize
+    from .runtimes.launches import in_flight as in_flight
     from .runtimes.record import RUNTIMES as RUNTIMES
     from .runtimes.record import Runtime as Runtime
     from .stablehlo.reading.either import parse as parse

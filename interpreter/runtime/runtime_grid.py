@@ -34,6 +34,7 @@ from xbuild.runtimes.calls import (
     transfer_call,
 )
 from xbuild.runtimes.explaining import comparison, explain_difference, explain_stop, waits_text
+from xbuild.runtimes.launches import launch_of
 from xbuild.runtimes.machine import CallsDiffer, Grant, LaneMachine, stop_of
 from xbuild.runtimes.record import Runtime
 
@@ -184,7 +185,10 @@ class RuntimeGrid(Grid):
         assert request.collective is not None
         identity = self.rendezvous_keys.key_of(device.module, request)
         instruction = request.instruction
-        call = collective_call(kind, instruction, device.number, self.extent, begun=None, identity=identity)
+        launch = launch_of([place.instruction for place in request.path])
+        call = collective_call(
+            kind, instruction, device.number, self.extent, begun=None, identity=identity, launch=launch
+        )
         launched = (*self.launchers[device.number].launch(call),)
         key = next(s.key for _, steps in launched for s in steps if s.act == POST and s.about == ARRIVAL)
         if key not in self.meetings:

@@ -47,7 +47,7 @@ class RuntimeCall:
 
     `path` leads to the instruction. `part` is the collective or transfer itself; a start may begin several. `begun` is
     the start of a start or done. `identity` is the key by which collectives match in HLO. `groups` are all groups of
-    the collective, and `group` is that of the device.
+    the collective, and `group` is that of the device. `launch` names the launch of the program that it is in.
     """
 
     kind: str
@@ -62,6 +62,7 @@ class RuntimeCall:
     target: int = 0
     bytes: float = 0
     path: Path = ()
+    launch: str = ""
 
 
 def collective_call(
@@ -73,6 +74,7 @@ def collective_call(
     begun: Instruction | None,
     identity: Hashable,
     path: Path = (),
+    launch: str = "",
 ) -> RuntimeCall:
     """The call of a collective at an instruction; `begun` is what a start begins, or the collective itself."""
     part = collective_in(instruction if begun is None else begun)
@@ -89,6 +91,7 @@ def collective_call(
         found.of.get(device, (device,)),
         channel_of(part),
         path=path,
+        launch=launch,
     )
 
 
@@ -211,7 +214,7 @@ class Launcher:
         """The key within which the collectives of a group are counted."""
         if self.runtime.collectives == "site":
             return call.identity, call.group
-        return (call.channel if self.runtime.collectives == "channel" else None), call.group
+        return (None if self.runtime.collectives == "order" else (call.channel, call.launch)), call.group
 
     def _arrival(self, call: RuntimeCall) -> tuple[LaneStep, LaneStep]:
         """The arrival at a collective, and the wait for all members of its group."""

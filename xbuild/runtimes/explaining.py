@@ -69,6 +69,8 @@ def _difference_of_collectives(runtime: Runtime, extent: Extent, a: RuntimeCall,
         return "kinds"
     if a.channel is not None and b.channel is not None and a.channel != b.channel:
         return "channels"
+    if a.launch != b.launch:
+        return "programs"
     if payload(first).plain() != payload(second).plain():
         return "shapes"
     if not same_reducer(*(getattr(each.attributes, "to_apply", None) for each in (first, second))):
@@ -84,6 +86,7 @@ _KINDS = {
     "kinds": "channel_kind_mix",
     "channels": "mispaired",
     "names": "mispaired",
+    "programs": "mispaired",
     "shapes": "shape_mismatch",
     "reducers": "reducer_mismatch",
     "pairs": "group_disagreement",
@@ -113,7 +116,7 @@ def explain_difference(runtime: Runtime, error: CallsDiffer) -> StopExplanation:
     about = TRANSFER if what == "transfer" else ARRIVAL
     fix = (
         f"run the {what}s of these devices in the same order"
-        if error.what in ("channels", "names", "kinds")
+        if error.what in ("channels", "names", "kinds", "programs")
         else f"give both sides of the {what} the same {error.what}"
     )
     return StopExplanation(_KINDS[error.what], message, _RULES[about](runtime, call), fix, "MATCHING")
@@ -124,8 +127,9 @@ def _values(what: str, a: RuntimeCall, b: RuntimeCall) -> str:
     assert b.part is not None
     if what == "kinds":
         return f": {spelling(base_of(a.part))} and {spelling(base_of(b.part))}"
-    if what == "channels":
-        return f": {a.channel} and {b.channel}"
+    if what in ("channels", "programs"):
+        one, other = (a.channel, b.channel) if what == "channels" else (a.launch, b.launch)
+        return f": {one} and {other}"
     return f": {payload(a.part)} and {payload(b.part)}" if what == "shapes" else ""
 
 
@@ -216,9 +220,13 @@ def explain_stop(runtime: Runtime, stop: MachineStop) -> StopExplanation:
         starved = devices_text(lane[0] for lane, step in stop.steps if step.about == ITEM)
         message = f"the infeed of {starved} holds fewer items than the program takes"
         return StopExplanation("infeed_starved", message, _RULES[ITEM](runtime, None), "", "STARVED")
+    unlaunched = [lane[0] for lane, step in stop.steps if step.about == TURN]
     named = calls_text(_unique((device, call.instruction) for device, call in calls)) if calls else "the devices"
-    if stop.missing:
-        several = len({device for device, _ in calls}) > 1
+    several = len({device for device, _ in calls}) > 1
+    if unlaunched and calls:
+        whose = f"whose program{'s' * (len(unlaunched) > 1)} the host has not launched"
+        message = f"{named} wait{'' if several else 's'} for {devices_text(unlaunched)}, {whose}"
+    elif stop.missing:
         what = _awaited_text(steps[0], stop.missing)
         message = f"{named} wait{'' if several else 's'} for {devices_text(stop.missing)}{what}"
     else:

@@ -54,6 +54,7 @@ from ...runtimes.calls import (
     transfer_call,
 )
 from ...runtimes.explaining import comparison, explain_difference, explain_stop, row_facts
+from ...runtimes.launches import launch_of
 from ...runtimes.machine import Grant, LaneMachine, SearchResult, search
 from ...runtimes.record import Runtime
 from ..dataflow.decisions import Decisions
@@ -79,7 +80,9 @@ class RuntimeIdentities(CollectiveIdentities):
     def key(self, module: Module, site: Site, group: Group) -> Hashable:
         if self.runtime.collectives == "site":
             return super().key(module, site, group)
-        return (channel_of(site.instruction) if self.runtime.collectives == "channel" else None), group
+        if self.runtime.collectives == "order":
+            return None, group
+        return (channel_of(site.instruction), launch_of([step.instruction for step in site.path])), group
 
 
 def identities_under(runtime: Runtime, identity: CollectiveIdentities) -> RuntimeIdentities:
@@ -149,6 +152,7 @@ class CallWalker(ProgramWalker[RuntimeCall]):
                     begun=each.instruction,
                     identity=identity,
                     path=site.path,
+                    launch=launch_of([step.instruction for step in site.path]),
                 )
 
     def _member_transfer(self, site: Site, half: Instruction, *, is_done: bool) -> Iterator[RuntimeCall]:
