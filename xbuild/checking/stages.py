@@ -98,16 +98,17 @@ def check(
 ) -> Verdict:
     """Decide before a run whether a program may deadlock.
 
-    The verdict is ok, error (the structure is wrong), deadlock, or depends (on data). The check follows the schedule if
-    the module is scheduled, or if a schedule is given. A schedule lists, for each device, its instructions (or their
-    names) in order, or has such a list for each computation. Otherwise, any order that respects the dependencies is
-    legal, and the check searches for one that runs to completion. `send_buffers` is the number of sends on each channel
-    that complete before their recvs are posted. `infeed` states how many items each device gets. With a `runtime`, a
-    `Runtime`, the name of one of `RUNTIMES` or the path of a TOML file with its fields, devices wait as that runtime
-    makes them wait, in the given or recorded order or, if that one hangs, in an order that the check finds without a
-    runtime. A Computation is the program of one device. After `max_seconds`, the verdict is `depends`, and its report
-    says that time ran out. Raises KeyError if a schedule names a device or instruction that does not exist,
-    invalid_attribute for an unknown runtime, and TypeError if the argument is not a program.
+    The verdict is ok, error (the structure is wrong, or a scheduled program has a race), deadlock, or depends (on
+    data). The check follows the schedule if the module is scheduled, or if a schedule is given. A schedule lists, for
+    each device, its instructions (or their names) in order, or has such a list for each computation. Otherwise, any
+    order that respects the dependencies is legal, and the check searches for one that runs to completion.
+    `send_buffers` is the number of sends on each channel that complete before their recvs are posted. `infeed` states
+    how many items each device gets. With a `runtime`, a `Runtime`, the name of one of `RUNTIMES` or the path of a TOML
+    file with its fields, devices wait as that runtime makes them wait, in the given or recorded order or, if that one
+    hangs, in an order that the check finds without a runtime. A Computation is the program of one device. After
+    `max_seconds`, the verdict is `depends`, and its report says that time ran out. Raises KeyError if a schedule names
+    a device or instruction that does not exist, invalid_attribute for an unknown runtime, and TypeError if the argument
+    is not a program.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
