@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 1. A graph is built, not run
+# # 1. What a line of a program does
 #
 # In NumPy, the line `c = a + b` computes numbers. In XLA, the same line only records an instruction; no numbers exist
 # yet. The instruction already has a *shape*: an element type and dimensions, such as `f32[2,3]`.

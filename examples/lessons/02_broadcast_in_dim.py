@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 2. BroadcastInDim says where each dimension goes
+# # 2. BroadcastInDim: where each dimension goes
 #
 # NumPy aligns shapes from the right and silently repeats the smaller array. XLA never aligns shapes for you.
 # `broadcast_in_dim` takes a list that states, for each dimension of the operand, the matching dimension of the result.

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 3. DotGeneral: batch dimensions first, then lhs, then rhs
+# # 3. DotGeneral: the order of the dimensions
 #
 # One op computes every matrix product, batched product and attention score. You name two kinds of dimensions:
 # *contracted* dimensions are summed over and disappear; *batch* dimensions of the two operands are paired. All other

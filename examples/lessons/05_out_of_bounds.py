@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 5. Out of bounds: moved or dropped, never an error
+# # 5. Indices that are out of bounds
 #
 # Indices are data, and data cannot raise an error on an accelerator. So each op defines what happens if an index is out
 # of bounds. Some ops *move* the window until it fits; others *drop* the update. Negative indices do not count from the

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 8. Pad can also crop
+# # 8. Pad: low, high and interior
 #
 # `pad` takes three numbers for each dimension: `low` for the front, `high` for the end, and `interior` for the gaps
 # between neighbouring elements. Low and high may be negative.

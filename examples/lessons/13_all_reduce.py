@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 13. AllReduce: every replica of a group gets the sum
+# # 13. AllReduce and its groups
 #
 # `all_reduce` generalizes the older CrossReplicaSum: you choose the function that combines the values, and the groups
 # of replicas that combine them. `replica_groups` is a list of groups, and each replica combines its value only with the

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 14. AllGather, ReduceScatter, AllToAll: the order of a group matters
+# # 14. AllGather, ReduceScatter and AllToAll
 #
 # In these three collectives, each replica receives or contributes a *part* of an array. The position of a replica in
 # its group is the number of its part: in `{1,0}`, replica 1 has part 0.

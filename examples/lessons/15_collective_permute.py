@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 15. CollectivePermute: a replica that receives nothing gets zeros
+# # 15. CollectivePermute: who sends to whom
 #
 # `collective_permute` takes (source, target) pairs, and each target receives the value of its source. Rings, shifts and
 # halo exchanges are built from this op.

@@ -48,7 +48,7 @@ def test_a_lesson_that_is_answered_rightly_is_done(folder: Path) -> None:
     assert "4 of 4 right\ndone; next: xbuild learn 9," in found.stdout
     assert found.stdout.count("XLA:CPU agrees.") == 4
     assert len(kept(folder)["lessons"]["pad"]) == 4
-    assert re.search(r"^ 8  done  Pad can also crop$", xbuild("learn").stdout, re.MULTILINE)
+    assert re.search(r"^ 8  done  Pad: low, high and interior$", xbuild("learn").stdout, re.MULTILINE)
     assert [*Path.cwd().iterdir()] == [], "nothing is written where one works"
 
 

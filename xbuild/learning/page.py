@@ -3,15 +3,20 @@
 Sections:
 
     The page
+    Code: coloured, with its imports folded away
     Markdown: the headings, paragraphs, lists, code and tables that lessons use
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
+import itertools
+import keyword
 import math
 import re
+import tokenize
 from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
@@ -56,7 +61,7 @@ class PageSession:
         """Write a cell; a rule stays folded until the reader answers the question before it."""
         self.flush()
         if cell.kind == "code":
-            self.parts += [f"<pre>{in_html(cell.code_to_read)}</pre>"] if cell.code_to_read else []
+            self.parts += [*_code_parts(cell.code_to_read)]
         elif cell.kind == "rule":
             self.parts.append(f"<details><summary>Why</summary>{markdown_html(cell.text)}</details>")
         else:
@@ -128,6 +133,47 @@ def lesson_page(entry: ShelfEntry) -> str:
 
 def _asset(name: str) -> str:
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+# ----------------------------------------------------------------------------
+# Code: coloured, with its imports folded away
+
+_KINDS = {tokenize.STRING: "string", tokenize.NUMBER: "number", tokenize.COMMENT: "comment"} | {
+    getattr(tokenize, name): "string"
+    for name in ("FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END")
+    if hasattr(tokenize, name)
+}
+"""The class of a token by its type; Python 3.12 splits strings with expressions."""
+
+
+def _code_parts(code: str) -> Iterator[str]:
+    """The HTML of the code of a cell; imports at its beginning are folded away."""
+    body = ast.parse(code).body
+    imports = [*itertools.takewhile(lambda node: isinstance(node, ast.Import | ast.ImportFrom), body)]
+    lines = code.split("\n")
+    end = (imports[-1].end_lineno or 0) if imports else 0
+    if imports:
+        setup = code_html("\n".join(lines[:end]))
+        yield f'<details class="setup"><summary>Set-up</summary><pre>{setup}</pre></details>'
+    if rest := "\n".join(lines[end:]).strip("\n"):
+        yield f"<pre>{code_html(rest)}</pre>"
+
+
+def code_html(code: str) -> str:
+    """The HTML of Python code, with a class for keywords, strings, numbers and comments.
+
+    >>> code_html("return x + 1  # one")
+    '<i class="keyword">return</i> x + <i class="number">1</i>  <i class="comment"># one</i>'
+    """
+    starts = [0, *itertools.accumulate(len(line) + 1 for line in code.split("\n"))]
+    parts, done = list[str](), 0
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        kind = "keyword" if token.type == tokenize.NAME and keyword.iskeyword(token.string) else _KINDS.get(token.type)
+        begin, end = (starts[row - 1] + column for row, column in (token.start, token.end))
+        if kind and end > begin >= done:
+            parts += [in_html(code[done:begin]), f'<i class="{kind}">{in_html(code[begin:end])}</i>']
+            done = end
+    return "".join([*parts, in_html(code[done:])])
 
 
 # ----------------------------------------------------------------------------

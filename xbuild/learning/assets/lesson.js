@@ -36,7 +36,7 @@ function end(form, question, how) {
   output.replaceChildren(word, question.shown, printed, claim, ...otherNumbers(question))
   if (form.dataset.again && how === "right") forms[form.dataset.again].classList.add("again")
   let next = form.nextElementSibling
-  while (next && !["DETAILS", "FORM", "H2"].includes(next.tagName)) next = next.nextElementSibling
+  while (next && !next.matches("details:not(.setup),form,h2")) next = next.nextElementSibling
   if (next && next.tagName === "DETAILS") next.open = true
   askAgain()
   reveal()
