@@ -137,6 +137,15 @@ def test_a_program_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch)
     assert "limit" in found or "takes more than" in found or "deadlock" in found, found
 
 
+def test_an_error_of_the_judge_is_a_fault_of_one_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("xbuild.learning.puzzle.score_of", fail)
+    assert "cannot be judged: " in fault(RIGHT)
+    assert "RecursionError: too deep" in fault(RIGHT)
+
+
 def test_a_long_solution_is_refused_before_it_runs() -> None:
     assert "the code of the solution has 2,000,000 characters" in fault("#" * 2_000_000)
 

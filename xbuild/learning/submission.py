@@ -14,7 +14,7 @@ from shape_inference import XbuildError
 from .. import running
 from ..process.child import Ended, TooMuchOutputError, run_bounded
 from ..process.limits import DeadlineError, within
-from .puzzle import Puzzle, PuzzleJudgement, Unsolved
+from .puzzle import Puzzle, PuzzleJudgement, Unsolved, error_text
 from .sandbox import TRUSTED, Sandbox
 
 SECONDS = 20.0
@@ -44,6 +44,8 @@ def judge_source(puzzle: Puzzle, source: str, file: str, sandbox: Sandbox = TRUS
             return puzzle.judge_text(text, running.Limits(seconds=JUDGING_SECONDS, bytes=MEMORY // 8))
     except (Unsolved, XbuildError) as fault:
         return PuzzleJudgement(str(fault))
+    except Exception as error:  # the other solutions of a class are still graded
+        return PuzzleJudgement(f"the program of the solution cannot be judged: {error_text(error)}")
     except DeadlineError:
         return PuzzleJudgement(f"judging the program of the solution takes more than {JUDGING_SECONDS:.0f} s")
 
