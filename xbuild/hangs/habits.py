@@ -63,16 +63,25 @@ class Habits:
         factory=lambda: defaultdict(lambda: defaultdict(dict)), init=False
     )
     _places: dict[int, list[tuple[Hashable, _Token]]] = field(factory=dict, init=False)
-    _kinds: dict[int, set[Hashable]] = field(factory=dict, init=False)
+    _kinds: dict[int, frozenset[Hashable]] = field(factory=dict, init=False)
+    _counts: dict[tuple[Hashable, Set[Hashable]], dict[_Token, tuple[int, tuple[int, Launch]]]] = field(
+        factory=dict, init=False
+    )
     _last: dict[int, Hashable] = field(factory=dict, init=False)
     _shared: dict[int, list[Hashable]] = field(factory=dict, init=False)
 
+    _of_all: set[str] = field(factory=set, init=False)
+
     def __attrs_post_init__(self) -> None:
+        everyone = {*self.job.ranks}
+        self._of_all = {name for name, group in self.job.groups.items() if everyone <= {*(group.members or ())}}
         for rank, record in self.job.ranks.items():
             if record.is_ordered:
                 self._roles[rank] = dict(self._find_roles(rank, record))
                 self._places[rank] = [*self._find_places(rank, record)]
-                self._kinds[rank] = {*self._roles[rank].values(), *(token[0] for _, token in self._places[rank])}
+                self._kinds[rank] = frozenset({
+                    *self._roles[rank].values(), *(token[0] for _, token in self._places[rank])
+                })  # fmt: skip
                 self._shared[rank] = [*self._find_shared_places(rank, record)]
                 for (place, token), shared, each in zip(
                     self._places[rank], self._shared[rank], record.operations, strict=True
@@ -109,7 +118,7 @@ class Habits:
         """The place before each operation of a group of all ranks, in terms of such groups alone; None for others."""
         last: tuple[Hashable, ...] = ("all", rank) if record.is_partial else ("all", "start")
         for (_, token), each in zip(self._places[rank], record.operations, strict=True):
-            if each.pair is None and {*self.job.ranks} <= {*(self.job.groups[each.group].members or ())}:
+            if each.pair is None and each.group in self._of_all:
                 yield last
                 last = ("all", *last[1:], token)[-_PLACE - 1 :]
                 last = last if last[0] == "all" else ("all", *last[1:])
@@ -123,18 +132,18 @@ class Habits:
             return
         contents = [content(each) for each in record.operations]
         kinds = self._kinds[rank]
-        peers = {other for other, theirs in self._kinds.items() if kinds <= theirs}
         for number, ((place, token), each) in enumerate(zip(self._places[rank], record.operations, strict=True)):
-            own, most = self._compare(place, token, kinds, peers)
-            if len(most) <= own and (shared := self._shared[rank][number]) is not None:
-                own_there, most_there = self._compare(shared, token, kinds, {*self.job.ranks})
-                own, most = (own_there, most_there) if len(most_there) > own_there else (own, most)
-            if len(most) > own:
-                yield self._find_oddity(rank, number, most[0][1], most[0][0], True)
+            own, most, example = self._compare(place, token, kinds, kinds)
+            if most <= own and (shared := self._shared[rank][number]) is not None:
+                own_there, most_there, example_there = self._compare(shared, token, kinds, frozenset())
+                if most_there > own_there:
+                    own, most, example = own_there, most_there, example_there
+            if most > own and example is not None:
+                yield self._find_oddity(rank, number, example[1], example[0], True)
                 return
             found = []
-            if len(most) == own:
-                found.append(self._find_oddity(rank, number, most[0][1], most[0][0]))
+            if most == own and example is not None:
+                found.append(self._find_oddity(rank, number, example[1], example[0]))
             elif own > 1:
                 continue
             usual = _usual(contents, number)
@@ -152,16 +161,23 @@ class Habits:
                     yield evolve(oddity, is_common=True, is_tie=False)
 
     def _compare(
-        self, place: Hashable, token: _Token, kinds: Set[Hashable], peers: Set[int]
-    ) -> tuple[int, list[tuple[int, Launch]]]:
-        """How many ranks went on from a place to one operation, and the ranks that went on to the most common other."""
-        sides = self._next[place]
-        others = [
-            [(one, theirs) for one, theirs in ranks.items() if one in peers]
-            for other, ranks in sides.items()
-            if other != token and other[0] in kinds
-        ]
-        return sum(one in peers for one in sides[token]), max(others, key=len, default=[])
+        self, place: Hashable, token: _Token, kinds: Set[Hashable], peers: Set[Hashable]
+    ) -> tuple[int, int, tuple[int, Launch] | None]:
+        """How many ranks went on from a place to one operation, how many to the most common other, and one of these.
+
+        Only ranks in groups of all the kinds of `peers` count, and only operations in groups of `kinds`.
+        """
+        key = place, peers
+        counts = self._counts.get(key)
+        if counts is None:
+            counts = self._counts[key] = {}
+            for other, ranks in self._next[place].items():
+                like = [rank for rank in ranks if peers <= self._kinds[rank]]
+                if like:
+                    counts[other] = (len(like), (like[0], ranks[like[0]]))
+        own = counts.get(token, (0, None))[0]
+        others = [found for other, found in counts.items() if other != token and other[0] in kinds]
+        return own, *max(others, key=lambda each: each[0], default=(0, None))
 
     def _is_refuted(self, odd: Oddity) -> bool:
         """Whether other ranks launched something else where an operation was expected."""

@@ -99,10 +99,19 @@ def _unlike_roots(waits: JobWaits, aborted: Root) -> list[Root]:
         ]
     sides = [*kinds] if kinds and 2 * len(kinds) < len(at) + 1 else [rank]
     sides = [rank, *at] if 2 * len(sides) == len(at) + 1 else sides
-    # Half the bytes of an odd number of elements are the same elements with half the bytes.
-    is_type = sum(missed.inputs) % 2 and any(came == 2 * expected for came, expected in job.received)
+    is_type = any(_is_other_type(missed, *each) for each in job.received)
     kind = min(kinds.values(), default="wrong_type" if is_type else "wrong_size")
     return [Root(each, kind, group, number, aborted.frames, at.get(each, missed), reason) for each in sides]
+
+
+def _is_other_type(operation: Launch, came: int, expected: int) -> bool:
+    """Whether a rank that received the bytes of an operation, and expected fewer, has elements of another type.
+
+    These are no whole elements, or half the bytes of an odd number of elements.
+    """
+    elements = sum(operation.inputs)
+    size = count_bytes(operation) // (elements or 1)
+    return expected % (size or 1) != 0 or (elements % 2 == 1 and came == 2 * expected)
 
 
 def _unlike_sizes(operations: Mapping[int, Launch]) -> list[int]:
