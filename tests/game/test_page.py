@@ -91,20 +91,22 @@ def _repair(tab: Any) -> None:
         assert f"Right: with the edge {words}, no order hangs." in tab.inner_text("#status")
         for seed in range(5):
             tab.click("#again")
-            assert tab.evaluate(_PLAY_ANY, seed) == "ended"
+            assert tab.evaluate(_PLAY_ANY, seed)["outcome"] == "ended"
         assert tab.evaluate("document.body.dataset.won") == "1"
     assert rights
 
 
 _PLAY_ANY = """seed => {
+  const said = [document.getElementById("status").innerText]
   for (let n = seed, left = 99; left--; n = n * 31 + 7) {
     const ready = document.querySelectorAll(".item.ready")
     if (!ready.length) break
     ready[n % ready.length].click()
+    said.push(document.getElementById("status").innerText)
   }
-  return document.body.dataset.outcome
+  return {said, outcome: document.body.dataset.outcome}
 }"""
-"""Click an instruction that is ready, chosen by a seed, until none is."""
+"""Click an instruction that is ready, chosen by a seed, until none is; the statuses on the way, and the outcome."""
 
 
 @pytest.mark.parametrize("entry", in_order(), ids=lambda each: each.name)
@@ -117,21 +119,9 @@ def test_no_verdict_before_a_claim(entry: ShippedLevel, tab: Any, tmp_path: Path
     assert neutral == "Choose an instruction that is ready."
     for seed in range(4):
         tab.click("#again")
-        said = tab.evaluate(_STATUSES, seed)
+        said = tab.evaluate(_PLAY_ANY, seed)["said"]
         assert set(said[:-1]) <= {neutral}
         assert said[-1] != neutral
-
-
-_STATUSES = """seed => {
-  const said = [document.getElementById("status").innerText]
-  for (let n = seed, left = 99; left--; n = n * 31 + 7) {
-    const ready = document.querySelectorAll(".item.ready")
-    if (!ready.length) break
-    ready[n % ready.length].click()
-    said.push(document.getElementById("status").innerText)
-  }
-  return said
-}"""
 
 
 def test_a_claim_after_a_move_is_about_what_is_left(tab: Any, tmp_path: Path) -> None:
