@@ -16,9 +16,9 @@ Sections:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -64,6 +64,9 @@ _OF_EXTENTS = frozenset({
 })  # fmt: skip
 """Attributes that the parts of devices may have otherwise than whole arrays."""
 
+_MOST_OF_A_SHAPE = 8
+"""So many values of a shape show where devices have their parts of it."""
+
 Pairs: TypeAlias = list[tuple[Origin, Origin]]
 
 
@@ -87,6 +90,33 @@ class Roles:
         if one.key not in self._equal:
             self._equal[one.key] = set(self.matching.found.get(one.key, ()))
         return other.key in self._equal[one.key]
+
+    def cut_values(self) -> Iterator[tuple[Dims, Dims, dict[int, int]]]:
+        """The values that devices have parts of: the dimensions of both, and the number of the part of each device."""
+        seen: Counter[tuple[Dims, Dims]] = Counter()
+        for key, others in self.matching.found.items():
+            kept = self.one.recorder.kept[key]
+            if len(kept.values) > 1 or not kept.is_float:
+                continue
+            (array,) = kept.values.values()
+            for parts in (self.other.recorder.kept[each] for each in others):
+                tile = next(iter(parts.values.values())).shape
+                seen[array.shape, tile] += 1
+                if tile == array.shape or seen[array.shape, tile] > _MOST_OF_A_SHAPE:
+                    continue
+                tiles = tiles_of_devices(array, parts.values)
+                if all(len(each) == 1 for each in tiles.values()):
+                    yield array.shape, tile, {device: min(each) for device, each in tiles.items()}
+
+    @cached_property
+    def placements(self) -> dict[Dims, list[dict[int, int]]]:
+        """How values are cut, by the number of parts along each dimension: the number of the part of each device."""
+        found: dict[Dims, list[dict[int, int]]] = {}
+        for whole, tile, numbers in self.cut_values():
+            several = found.setdefault(_grid(whole, tile), [])
+            if numbers not in several:
+                several.append(numbers)
+        return found
 
     def operands(self, one: Origin, other: Origin) -> Pairs | None:
         """The operands of both that should be the same; None if other ops compute the values."""
@@ -118,6 +148,11 @@ class Roles:
         left, right = meant_values(one), meant_values(other)
         value = self._structure.value
         return all(value(key, left[key]) == value(key, right[key]) for key in left.keys() - _OF_EXTENTS)
+
+
+def _grid(whole: Dims, tile: Dims) -> Dims:
+    """How many parts there are along each dimension."""
+    return tuple(n // t for n, t in zip(whole, tile, strict=True))
 
 
 def _cuts(slice_: Instruction) -> Iterator[Any]:
@@ -200,28 +235,12 @@ class PlaceNumbers:
     def _steps(self) -> set[tuple[int, ...]]:
         """The places of the parts of arrays on each device, and their numbers, less that on the first device."""
         found = {tuple(range(len(next(iter(self.flow.recorder.kept.values())).values)))}
-        for key, others in self.roles.matching.found.items():
-            kept = self.roles.one.recorder.kept[key]
-            for each in others if len(kept.values) == 1 and kept.is_float else ():
-                found |= _steps_of(kept, self.roles.other.recorder.kept[each])
+        for whole, tile, numbers in self.roles.cut_values():
+            starts = [[part.start for part in tile_slices(whole, tile, numbers[d])] for d in sorted(numbers)]
+            for extent, column in zip(tile, zip(*starts, strict=True), strict=True):
+                away = [start - column[0] for start in column]
+                found |= {tuple(away), tuple(each // extent for each in away)}
         return found
-
-
-def _steps_of(whole: ObservedValue, parts: ObservedValue) -> set[tuple[int, ...]]:
-    """Along each dimension that is cut, where the parts of devices begin and their numbers, less those of the first."""
-    (array,) = whole.values.values()
-    tile = next(iter(parts.values.values())).shape
-    if tile == array.shape:
-        return set()
-    tiles = tiles_of_devices(array, parts.values)
-    if any(len(each) != 1 for each in tiles.values()):
-        return set()
-    starts = [[part.start for part in tile_slices(array.shape, tile, min(tiles[d]))] for d in sorted(tiles)]
-    found = set()
-    for extent, column in zip(tile, zip(*starts, strict=True), strict=True):
-        away = [start - column[0] for start in column]
-        found |= {tuple(away), tuple(each // extent for each in away)}
-    return found
 
 
 # ----------------------------------------------------------------------------
@@ -230,6 +249,8 @@ def _steps_of(whole: ObservedValue, parts: ObservedValue) -> set[tuple[int, ...]
 Rerun: TypeAlias = Callable[[Callable[..., Any]], Any]
 """Runs the other program on the same inputs, with an observer that may replace values."""
 
+_Join: TypeAlias = tuple[Instruction, Instruction, frozenset[Instruction]]
+"""An instruction with several wrong operands, where its wrong elements were found, and the causes of the operands."""
 _MOST_RUNS = 24
 """The most runs that show which elements depend on a value."""
 
@@ -270,7 +291,7 @@ class DivergenceSearch:
     numbers: PlaceNumbers = field(init=False)
     _nodes: dict[tuple[Key, Key | None], _Node] = field(factory=dict, init=False)
     _order: dict[Key, int] = field(factory=dict, init=False)
-    _changed: dict[tuple[Key, Key], dict[int, Array]] = field(factory=dict, init=False)
+    _chosen: dict[_Join, dict[Instruction, _Node]] = field(factory=dict, init=False)
     _runs: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -281,13 +302,13 @@ class DivergenceSearch:
     def cause(self, outputs: Sequence[int]) -> Instruction | None:
         """The instruction at which these wrong results diverge; None if there are none."""
         pairs = [*zip(self.one.results(), self.other.results(), strict=True)]
-        found: dict[Key, tuple[int, Origin]] = {}
+        found: dict[Instruction, tuple[int, Origin]] = {}
         for number in outputs:
             one, other = pairs[number]
             top = self._node(_Wrong(other, one, is_exact=True), None)
             for value in (node.wrong.value for node in self._causes_of(top) or [top]):
-                count = found.get(value.key, (0, value))[0]
-                found[value.key] = count + 1, value
+                count, first = found.get(value.instruction, (0, value))
+                found[value.instruction] = count + 1, first
         if not found:
             return None
         _, value = min(found.values(), key=lambda each: (-each[0], self._order.get(each[1].key, 0)))
@@ -331,14 +352,13 @@ class DivergenceSearch:
             for each in terms:
                 node.data.remove(each)
         for several in (node.data, node.places):
-            sets = [{id(cause): cause for cause in each.causes} for each in several if each.causes]
+            sets = [{cause.wrong.value.instruction: cause for cause in each.causes} for each in several if each.causes]
             if not sets:
                 continue
-            shared = set[int].intersection(*map(set, sets))
+            shared = set[Instruction].intersection(*map(set, sets))  # at several trips, perhaps
             if shared:
-                return [cause for key, cause in sets[0].items() if key in shared]
-            every = {key: cause for each in sets for key, cause in each.items()}
-            return self._explaining(node, [*every.values()]) or [node]
+                return [cause for instruction, cause in sets[0].items() if instruction in shared]
+            return self._explaining(node, [each for each in several if each.causes]) or [node]
         return [node]
 
     @staticmethod
@@ -368,6 +388,8 @@ class DivergenceSearch:
         wrong = [pair for pair in pairs if self._is_wrong(pair[1], pair[:1])]
         if len(wrong) > 1 and not any(self._is_wrong(other, [one for one, _ in wrong]) for _, other in wrong):
             wrong = []  # the operands have changed places
+        elif not wrong and not node.is_term:
+            wrong = [pair for pair in pairs if pair[1].opcode in MEETS][:1]  # its parts are on other devices
         wrong += [pair for pair in pairs if pair not in wrong and self.numbers.kind(pair[1]).is_of_one_id]
         node.data = [self._node(_Wrong(other, one, is_exact=True), node) for one, other in wrong]
 
@@ -444,31 +466,54 @@ class DivergenceSearch:
 
     # Which of several values explain all wrong elements
 
-    def _explaining(self, node: _Node, causes: list[_Node]) -> list[_Node]:
-        """Those on which all elements depend that are wrong here, or at the next value with a role."""
+    def _explaining(self, node: _Node, operands: list[_Node]) -> list[_Node]:
+        """The causes on which all elements depend that are wrong here, or at the next value with a role.
+
+        An operand on which they depend, but on none of its causes, is one itself.
+        """
+        every = {cause.wrong.value.instruction: cause for each in operands for cause in each.causes or ()}
+        exact = {instruction for instruction, cause in every.items() if cause.wrong.is_exact}
+        if exact and len(exact) < len(every):
+            return [every[instruction] for instruction in exact]
         at: _Node | None = node
         wrong = None
         while at is not None and wrong is None:
             wrong, place = self._wrong_elements(at.wrong), at.wrong.value
             at = at.user
-        if wrong is None or self._runs + len(causes) > _MOST_RUNS:
-            return causes
-        return [cause for cause in causes if self._affects(cause.wrong.value, place, wrong)]
+        key = node.wrong.value.instruction, place.instruction, frozenset(every)
+        if key not in self._chosen:
+            self._chosen[key] = self._choose(operands, place, wrong)
+        return [every.get(instruction, cause) for instruction, cause in self._chosen[key].items()]
+
+    def _choose(
+        self, operands: list[_Node], place: Origin, wrong: Mapping[int, Array] | None
+    ) -> dict[Instruction, _Node]:
+        found: dict[Instruction, _Node] = {}
+        for operand in operands:
+            causes = operand.causes or []
+            if wrong is not None and self._runs + len(causes) < _MOST_RUNS:
+                if not self._affects(operand.wrong.value, place, wrong):
+                    continue
+                causes = [each for each in causes if self._affects(each.wrong.value, place, wrong)] or [operand]
+            found |= {each.wrong.value.instruction: each for each in causes}
+        return found
 
     def _wrong_elements(self, wrong: _Wrong) -> dict[int, Array] | None:
-        """Which elements of each device are none of its part; None if that part is unknown."""
+        """Which elements of each device are not those of its part; None if that is unknown."""
         kept, whole = self.other.kept(wrong.value), wrong.role and self.one.kept(wrong.role)
         if not kept or not whole or not wrong.is_exact:
             return None
-        found: dict[int, Array] = {}
-        for device, array in kept.values.items():
-            full = whole.values.get(device) if len(whole.values) > 1 else next(iter(whole.values.values()))
-            if full is None or not _is_tiled(full.shape, array.shape) or not array.size:
-                return None
-            count = prod(n // t for n, t in zip(full.shape, array.shape, strict=True))
-            tiles = (full[tile_slices(full.shape, array.shape, number)] for number in range(count))
-            found[device] = min((tile != array for tile in tiles), key=lambda each: int(each.sum()))
-        return found
+        tile, (first, *others) = next(iter(kept.values.values())).shape, whole.values.values()
+        if others:
+            return {device: array != whole.values[device] for device, array in kept.values.items()}
+        if not first.size or not _is_tiled(first.shape, tile):
+            return None
+        places = self.roles.placements.get(_grid(first.shape, tile)) or [dict.fromkeys(kept.values, 0)]
+        found = [
+            {d: first[tile_slices(first.shape, tile, numbers[d])] != array for d, array in kept.values.items()}
+            for numbers in places
+        ]
+        return min(found, key=lambda each: sum(int(array.sum()) for array in each.values()))
 
     def _affects(self, cause: Origin, place: Origin, wrong: Mapping[int, Array]) -> bool:
         """Whether all wrong elements at a place change with the numbers of a value."""
