@@ -96,6 +96,7 @@ campaign: $(VENV)/.test ## random programs and odd texts, at length; ARGS="--sec
 	$(BIN)/python -m tests.model.campaign $(ARGS)
 	$(BIN)/python -m tests.exhaustive.campaign $(ARGS)
 	$(BIN)/python -m tests.races.campaign
+	$(BIN)/python -m tests.checking.runtimes.campaign $(ARGS)
 	$(BIN)/python -m tests.all_sizes.random_schemes $(ARGS)
 	$(BIN)/python -m tests.fuzzing $(ARGS)
 	$(BIN)/python -m tests.fuzzing.traces $(ARGS)

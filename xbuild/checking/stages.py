@@ -123,7 +123,7 @@ def check(
         try:
             with within(max_seconds), during("checking the program"):
                 found = with_races(_verdict(arguments), arguments.program)
-                return evolve(found, asked=arguments, notes=_notes(arguments.program))
+                return evolve(found, asked=arguments, notes=(*found.notes, *_notes(arguments.program)))
         except DeadlineError:
             if max_seconds is None:  # the deadline is that of a caller
                 raise
@@ -270,14 +270,21 @@ def _runtime_verdict(
 ) -> Verdict:
     scope: Scope = "given" if program.given else "found"
     if concluded.kind in ("error", "deadlock"):
-        return Verdict(concluded.kind, "given", concluded.findings, grants=concluded.grants)
+        return Verdict(concluded.kind, "given", concluded.findings, notes=concluded.notes, grants=concluded.grants)
     schedule = {
         device: dict(orders.get(device, ())).get(each.module.entry, each.module.entry.instructions)
         for device, each in program.class_of.items()
     }
     summary = f"under {runtime.name}, {_summary(program, orders, scope)}" if concluded.kind == "ok" else ""
     return Verdict(
-        concluded.kind, scope, concluded.findings, schedule, summary=summary, reordered=orders, grants=concluded.grants
+        concluded.kind,
+        scope,
+        concluded.findings,
+        schedule,
+        summary=summary,
+        reordered=orders,
+        notes=concluded.notes,
+        grants=concluded.grants,
     )
 
 

@@ -40,13 +40,22 @@ from .record import Runtime
 # Calls that meet and do not fit
 
 
-def comparison(runtime: Runtime, extent: Extent) -> Differ:
-    """The function that compares two calls that meet: what differs, or None."""
+def comparison(runtime: Runtime, extent: Extent, notes: dict[str, None] | None = None) -> Differ:
+    """The function that compares two calls that meet: what differs, or None.
+
+    It adds to `notes` what a user should know about calls that a runtime accepts.
+    """
 
     def differ(device: int, call: RuntimeCall, other: int, second: RuntimeCall) -> str | None:
         if call.kind in (SEND, RECV, BEGIN_SEND):
             return _difference_of_transfers(call, second)
-        return _difference_of_collectives(runtime, extent, call, second)
+        found = _difference_of_collectives(runtime, extent, call, second)
+        if found is None and notes is not None and runtime.own_pairs and _have_other_pairs(extent, call, second):
+            names = " and ".join(sorted(each.instruction.name for each in (call, second)))
+            notes[
+                f"{names} meet with different pairs; each device receives by its own, from none if they name none"
+            ] = None
+        return found
 
     return differ
 
@@ -75,11 +84,19 @@ def _difference_of_collectives(runtime: Runtime, extent: Extent, a: RuntimeCall,
         return "shapes"
     if not same_reducer(*(getattr(each.attributes, "to_apply", None) for each in (first, second))):
         return "reducers"
-    are_pairs_compared = hasattr(first.attributes, "source_target_pairs") and not runtime.own_pairs
-    if are_pairs_compared and {*pairs_of(first, *extent)} != {*pairs_of(second, *extent)}:
+    if not runtime.own_pairs and _have_other_pairs(extent, a, b):
         return "pairs"
     has_channel = a.channel is not None and b.channel is not None
     return None if has_channel or a.identity == b.identity else "names"
+
+
+def _have_other_pairs(extent: Extent, a: RuntimeCall, b: RuntimeCall) -> bool:
+    """Whether these are collective permutes between different pairs of devices."""
+    assert a.part is not None
+    assert b.part is not None
+    if a.part is b.part or not hasattr(a.part.attributes, "source_target_pairs"):
+        return False
+    return {*pairs_of(a.part, *extent)} != {*pairs_of(b.part, *extent)}
 
 
 _KINDS = {

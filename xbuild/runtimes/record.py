@@ -76,7 +76,7 @@ class Runtime:
 
     - `collectives`: collectives match by "site" (the same instruction on all devices), by "channel" (one channel_id and
       one group), or by "order": the n-th collective of each member of a group, whatever it is.
-    - `own_pairs`: each device reads the source-target pairs of its own collective-permute.
+    - `own_pairs`: permutes with different source-target pairs meet, and each device receives by its own pairs.
     - `transfers`: sends and recvs match by "channel", or by "order": the n-th send from one device to another goes to
       the n-th recv there.
     - `eager_bytes`: a send of at most this many bytes ends before its recv is posted.

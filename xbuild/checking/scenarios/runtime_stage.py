@@ -176,11 +176,15 @@ def _custom_calls(computation: Computation) -> tuple[Instruction, ...]:
 
 @frozen(eq=False)
 class RuntimeConclusion:
-    """How the programs end under a runtime; `grants` is the order of places in which they do not."""
+    """How the programs end under a runtime; `grants` is the order of places in which they do not.
+
+    `notes` say what a user should know about calls that meet.
+    """
 
     kind: VerdictKind
     findings: tuple[Finding, ...] = ()
     grants: tuple[Grant, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @define(eq=False, slots=False)
@@ -191,6 +195,7 @@ class RuntimeStage:
     runtime: Runtime
     decisions: Decisions
     _work: int = 0
+    _notes: dict[str, None] = field(factory=dict)
     _launched: dict[tuple[int, Scenario], tuple[Launched, ...]] = field(factory=dict)
 
     @cached_property
@@ -199,6 +204,9 @@ class RuntimeStage:
 
     def conclusion(self) -> RuntimeConclusion:
         """What all scenarios show."""
+        return evolve(self._conclude(), notes=(*self._notes,))
+
+    def _conclude(self) -> RuntimeConclusion:
         good: Scenario | None = None
         bad: Scenario | None = None
         found, is_complete = SearchResult(), len(self.scenarios.choices) <= MOST_CHOICES
@@ -234,7 +242,7 @@ class RuntimeStage:
     def _machine(self, scenario: Scenario) -> LaneMachine:
         """The machine with all steps of all devices in a scenario. Raises TooLongError."""
         program = self.context.program
-        machine = LaneMachine(self.runtime, comparison(self.runtime, program.grid))
+        machine = LaneMachine(self.runtime, comparison(self.runtime, program.grid, self._notes))
         for device in program.devices:
             ask()
             for lane, steps_ in self._lanes(device, scenario):
