@@ -166,6 +166,10 @@ def test_the_sandbox_hides_files_and_the_network(box: Sandbox, tmp_path: Path) -
     assert "FileNotFoundError" in fault(f"exec(open({str(secret)!r}).read())", box)
     assert "StopIteration" in fault("from xbuild.learning import shelf; exec(shelf.solution_of(3).read_text())", box)
     assert "FileNotFoundError" in fault(f"exec(open({str(shelf.solution_of(3))!r}).read())", box)
+    found = (
+        "import sys, pathlib; raise ValueError([p for e in sys.path for p in pathlib.Path(e).glob('**/solutions/03*')])"
+    )
+    assert "ValueError: []" in fault(found, box)
     assert "Read-only file system" in fault(f"open({str(Path(shelf.__file__))!r}, 'a')", box)
     assert "KeyError" in fault("import os; os.environ['HOME']", box)
 

@@ -111,6 +111,28 @@ def test_a_wrong_shape_is_reported_as_two_shapes() -> None:
     assert len(found.fault) < 120
 
 
+WRONG_PLACES = [
+    (Puzzle(spec=lambda x: x, shapes=[xb.s32[2, 2]]), lambda x: x + 1, "[0, 0], [0, 1]"),
+    (Puzzle(spec=lambda xs: xs, shapes=[xb.s32[()]], devices=2), lambda x: x + 1, "device 0, device 1"),
+    (Puzzle(spec=lambda xs: xs, shapes=[xb.s32[1]], devices=2), lambda x: x + 1, "device 0 [0], device 1 [0]"),
+    (Puzzle(spec=lambda x: (x, x), shapes=[xb.s32[1]]), lambda x: xb.tuple_(x, x + 1), "result 1 [0]"),
+    (Puzzle(spec=lambda x: x, shapes=[xb.s32[9]]), lambda x: x + 1, "[0], [1], [2], [3], [4], [5] and 3 more"),
+    (Puzzle(spec=lambda x: x / x, shapes=[xb.f32[3]], draw=lambda _: [[np.float32([np.nan, 1, 2])]]),
+     lambda x: x, "[2]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("puzzle", "attempt", "places"), WRONG_PLACES)
+def test_the_places_of_wrong_numbers_are_listed(puzzle: Puzzle, attempt: Any, places: str) -> None:
+    last = puzzle.judge(attempt).fault.splitlines()[-1]
+    assert last.startswith(f"  wrong  {places}")
+
+
+def test_one_wrong_number_has_no_place() -> None:
+    found = Puzzle(spec=lambda x: x, shapes=[xb.s32[()]]).judge(lambda x: x + 1).fault
+    assert found.splitlines()[-1].startswith("  spec   ")
+
+
 def test_a_text_for_other_devices_or_arguments_is_refused() -> None:
     puzzle = Puzzle(spec=lambda xs: [sum(xs) for _ in xs], shapes=[xb.s32[2]], devices=2)
     text = puzzle.task.write(xb.cross_replica_sum)

@@ -325,7 +325,8 @@ def _check_values(rows: Rows, results: Sequence[Any], expected: Sequence[Any]) -
         raise Unsolved(_first_difference(ours, theirs))
     inputs = ", ".join(answer_text(argument) for argument in (rows[0] if len(rows) == 1 else rows))
     yours, spec = (results[0], expected[0]) if len(rows) == 1 else (results, expected)
-    raise Unsolved(f"for {inputs}:\n  yours  {answer_text(yours)}\n  spec   {answer_text(spec)}")
+    wrong = _listed_places(ours, theirs, "device" if len(ours) == len(rows) else "result")
+    raise Unsolved(f"for {inputs}:\n  yours  {answer_text(yours)}\n  spec   {answer_text(spec)}{wrong}")
 
 
 def _leaves(value: Any) -> list[Any]:
@@ -335,10 +336,37 @@ def _leaves(value: Any) -> list[Any]:
     return [np.asarray(value)]
 
 
+_MOST_PLACES = 6
+"""The most elements whose places a message lists."""
+
+
+def _listed_places(ours: list[Any], theirs: list[Any], what: str) -> str:
+    """A line with the places of the wrong elements; no line for one scalar."""
+    if len(ours) == 1 and ours[0].ndim == 0:
+        return ""
+    places = [
+        " ".join(
+            [
+                *([f"{what} {number}"] if len(ours) > 1 else []),
+                *([f"[{', '.join(map(str, place))}]"] if one.ndim else []),
+            ]
+        )
+        for number, (one, other) in enumerate(zip(ours, theirs, strict=True))
+        for place in np.argwhere(np.atleast_1d(_differs(one, other))).tolist()
+    ]
+    more = f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
+    return f"\n  wrong  {', '.join(places[:_MOST_PLACES])}{more}"
+
+
+def _differs(one: Any, other: Any) -> Any:
+    """Where two arrays of one type differ; NaNs are equal."""
+    return (one != other) & ~((one != one) & (other != other))
+
+
 def _first_difference(ours: list[Any], theirs: list[Any]) -> str:
     """A sentence about the first element that differs, and how many do."""
     pairs = [*zip(ours, theirs, strict=True)]
-    wrong = [one.astype(np.float64) != other.astype(np.float64) for one, other in pairs]
+    wrong = [_differs(one, other) for one, other in pairs]
     number = next(n for n, each in enumerate(wrong) if each.any())
     place = tuple(map(int, np.argwhere(wrong[number])[0]))
     index = f"element [{', '.join(map(str, place))}]" if place else "the number"

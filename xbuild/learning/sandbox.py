@@ -60,7 +60,15 @@ def _bubblewrap_options() -> Iterator[str]:
         yield from ("--ro-bind-try", path, path)
     for path in sorted(_visible_folders()):
         yield from ("--ro-bind", path, path)
-    yield from ("--tmpfs", str(folder()), "--tmpfs", "/tmp", "--chdir", "/tmp")
+    for path in sorted(_hidden_folders()):
+        yield from ("--tmpfs", path)
+    yield from ("--tmpfs", "/tmp", "--chdir", "/tmp")
+
+
+def _hidden_folders() -> set[str]:
+    """The folders with solutions: those of this xbuild, and of a second one that is installed."""
+    installed = (Path(each or ".").resolve() / "xbuild" / "examples" for each in sys.path)
+    return {str(folder()), *(str(each) for each in installed if each.is_dir())}
 
 
 def _visible_folders() -> set[str]:
