@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.hangs.jobs import DATA
 from xbuild.cli import main
 from xbuild.hangs.collecting import HOW
 
@@ -79,6 +81,37 @@ def test_names_in_dumps_cannot_write_markup_or_escapes(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "\x1b" not in result.output
     assert "<img" not in (tmp_path / "page.html").read_text()
+
+
+def test_programs_are_no_dumps(tmp_path: Path) -> None:
+    shutil.copy(DATA / "xla_cpu_rendezvous.hlo", tmp_path / "module_0001.jit_f.before_optimizations.txt")
+    result = _run(tmp_path)
+    assert result.exit_code == 2
+    assert f"{tmp_path} holds programs, not dumps of a stuck job: `xbuild check {tmp_path}`" in result.output
+    assert f"`xbuild hang LOG --program {tmp_path}`" in result.output
+
+
+def test_programs_among_the_dumps_are_used(tmp_path: Path) -> None:
+    log = shutil.copy(DATA / "xla_cpu_rendezvous.log", tmp_path)
+    assert "with the program, --program TARGET names" in _run(log).output
+    program = shutil.copy(DATA / "xla_cpu_rendezvous.hlo", tmp_path)
+    given = _run(log, "--program", program).output
+    assert "psum.6" in given
+    assert given.count("deadlock") == 0, "the cause is said once, without the name of its kind"
+    result = _run(log, program)
+    assert result.output.startswith(given)
+    assert "is used as --program" in " ".join(result.output.split())
+    redacted = _run(log, program, "--redact")
+    assert "psum.6" not in redacted.output
+    assert "not used with --redact" in redacted.output
+
+
+def test_a_program_among_the_dumps_that_cannot_be_read_is_a_note(tmp_path: Path) -> None:
+    shutil.copy(DATA / "xla_cpu_rendezvous.log", tmp_path)
+    (tmp_path / "step.hlo").write_text("HloModule broken\nENTRY nonsense\n")
+    result = _run(tmp_path)
+    assert result.exit_code == 1
+    assert "is not used as --program" in result.output
 
 
 @pytest.mark.parametrize("system", HOW)

@@ -79,9 +79,21 @@ def test_the_ranks_of_real_jobs_of_gloo(gloo: Path, name: str) -> None:
         "a_25_missing_recv",  # the next message between the same two ranks was launched
         "a_27_unequal",  # the sender has completed the message, and the receiver was aborted
         "b_03_skip",  # one ahead with equal operations, and then with one that differs
+        "c_00_skip",  # others show that an operation is missing which the rank would not have waited for at once
         "c_02_skip",  # what followed in the group followed after operations of other groups
+        "c_06_swap",  # the bytes that an aborted rank expected tell with whom it agreed
         "c_20_uneven",  # most ranks wait for a later operation than the one that is missing first
+        "c_21_uneven",  # most ranks at its place went on with the loop that it left
         "c_22_uneven",  # every second step has a barrier more
+        "c_29_missing_send",  # other ranks that pass messages on show which one is missing
+        "d_00_skip",  # what followed it is new, and the rank launched what is missing in the step before
+        "d_06_swap",  # a tie of the two ranks in both groups; a rank is in a group that it never used
+        "d_07_swap",  # the same, after an equal operation at another line
+        "d_10_size",  # what the aborted rank launched is not in its dump, and all others agree
+        "d_23_frozen",  # gloo lists no members, and a rank without a dump used no group
+        "d_29_missing_send",  # all others are at messages that they used to launch there
+        "e_11_size",  # operations after the one that differs were launched before its failure
+        "f_12_type",  # two bytes are no whole element of four
     ],
 )
 def test_the_ranks_of_trials(trials: Path, name: str) -> None:

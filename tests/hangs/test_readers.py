@@ -102,6 +102,31 @@ def test_ras_as_text(tmp_path: Path) -> None:
     assert any("untried on real output" in limit for limit in diagnosis.limits)
 
 
+def test_a_real_log_of_a_barrier_names_the_task_that_never_came() -> None:
+    diagnosis = find(DATA / "coordination_barrier.log")
+    assert found(diagnosis) == ([1], ["never_launched"])
+    assert (diagnosis.roots[0].group, diagnosis.waiting) == ("step_5", {0: [1]})
+    assert "the heartbeats of rank 1 stopped after the barrier had timed out" in diagnosis.job.facts
+
+
+def test_a_real_log_of_stopped_heartbeats() -> None:
+    diagnosis = find(DATA / "coordination_heartbeat.log")
+    assert found(diagnosis) == ([1], ["dead"])
+    assert diagnosis.job.formats == {"coordination service": 1}
+
+
+def test_a_barrier_that_lists_some_of_its_tasks(tmp_path: Path) -> None:
+    (tmp_path / "stderr.log").write_text(
+        "Barrier timed out. Id: save::3. This usually happens because.\n# of tasks that reached the barrier: 2/8.\n"
+        "The first task at the barrier: /job:jax_worker/replica:0/task:5. Some timed out task names:\n"
+        "/job:jax_worker/replica:0/task:1\n/job:jax_worker/replica:0/task:4\n\n"
+    )
+    diagnosis = find(tmp_path)
+    assert found(diagnosis) == ([1, 4], ["never_launched"])
+    assert diagnosis.waiting == {5: [1, 4]}
+    assert "the log lists 2 of the 6 tasks that never came to the barrier" in diagnosis.limits
+
+
 def test_inspector(tmp_path: Path) -> None:
     for rank, last in enumerate([7, 7, 6, 7]):
         rows = [

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 
 import xbuild
+from shape_inference import XbuildError
+from shape_inference.escaping import in_line
 
+from ..core.report_text import labelled
 from ..files import targets as target_files
+from ..files.targets import Program
 from ..hangs import Diagnosis, DumpError, diagnose, read_job
 from ..hangs.collecting import HOW
 from ..hangs.page import page_text
 from ..hangs.programs import ProgramFindings, best_program
+from ..hangs.reading import find_program
+from ..hangs.records import StuckJob
 from ..hangs.redaction import redact_job
 from ..stablehlo.reading.either import is_mlir
 from ..text.reader import parse_hlo
 from .candidates import targets
 from .formats import VERSION
-from .group import REFUSED, load, main, module_of, module_targets
+from .group import REFUSED, load, main, module_of, module_targets, read_target
 from .options import check_page, shows_all, takes_all
 from .outputs import MORE, check_distinct, report_width, say, say_json, say_lines, write_atomically
 
@@ -51,7 +58,7 @@ def hang(
 
     With --program, the report also shows where in the program each rank is, why the next collective is missing, and how
     to fix it. TARGET is a program, a dump folder, or the folder of `xbuild guard --report`; if it
-    contains several modules, the one that best matches the dumps is used.
+    contains several modules, the one that best matches the dumps is used. Programs among DUMPS are used as TARGET.
 
     The exit status is 1 if ranks are at fault or a collective is incomplete, and 0 if no rank waits for another one.
 
@@ -84,7 +91,16 @@ def hang(
     except DumpError as error:
         raise click.UsageError(str(error)) from None
     found = diagnose(redact_job(job) if redact else job)
-    beside = None if program is None else _find_in_program(found, program)
+    taken = find_program(job, dumps) if program is None and job.programs and not redact else None
+    beside = None
+    if taken is not None:
+        try:
+            beside = _find_in_program(found, taken, read_target)
+        except (click.UsageError, target_files.TargetError, target_files.UserError, XbuildError) as error:
+            found.job.add_limit(f"{taken} is not used as --program: {str(error).partition(chr(10))[0]}")
+            taken = None
+    elif program is not None:
+        beside = _find_in_program(found, program)
     if as_json:
         more = {} if beside is None else {"program": beside.to_dict()}
         say_json({"schema": f"xbuild.hang/{VERSION}", **found.to_dict(), **more})
@@ -92,15 +108,27 @@ def hang(
         say_lines(found.lines(shows_all(), report_width(), MORE))
         if beside is not None:
             say_lines([(), *beside.lines(report_width())])
+        for notice in _notices(job, program, taken, redact):
+            say_lines(labelled("note", notice, report_width(), "dim"))
     if page is not None:
         write_atomically(Path(page), page_text(found, [] if beside is None else [(), *beside.lines()]))
         say(f"wrote {page}", err=as_json)
     sys.exit(REFUSED if found.roots or job.rendezvous else 0)
 
 
-def _find_in_program(found: Diagnosis, target: str) -> ProgramFindings:
+def _notices(job: StuckJob, program: str | None, taken: str | None, redact: bool) -> Iterator[str]:
+    """What the report says about --program at its end."""
+    if taken is not None:
+        yield f"{in_line(taken)} is used as --program"
+    elif redact and job.programs:
+        yield "the programs among DUMPS are not used with --redact, because they contain names and paths"
+    elif program is None and not {*job.formats} <= {"Flight Recorder", "log of a launcher"}:
+        yield "with the program, --program TARGET names the instruction and the line where the ranks are"
+
+
+def _find_in_program(found: Diagnosis, target: str, read: Callable[[str], Program] = load) -> ProgramFindings:
     """The findings in the program of a target, or in the module of a dump that fits best."""
-    beside = best_program(found, (module_of(load(each)) for each in module_targets(target)))
+    beside = best_program(found, (module_of(read(each)) for each in module_targets(target)))
     folder = target_files.split_target(target)[0]
     if target_files.is_dump(folder):
         _compare_processes(beside, folder)

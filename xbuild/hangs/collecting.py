@@ -74,3 +74,4 @@ Then: xbuild hang logs/ --program /shared/dump#jit_step
 """,
 }
 """What to do for each system, by its name in `--how`."""
+HOW["xla"] = HOW["jax"]

@@ -11,7 +11,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from .records import Launch, RankRecord, Root, StuckJob, XlaRendezvous, ranges
+from .records import DumpError, Launch, RankRecord, Root, StuckJob, XlaRendezvous, ranges
+
+MOST_TASKS = 1 << 20
 
 # ----------------------------------------------------------------------------
 # XLA's rendezvous: each thread that waits says for what
@@ -165,8 +167,6 @@ _SIGNALLED = re.compile(
     r"(?:SIG(?P<name>KILL|SEGV|BUS|ILL|FPE)|-(?P<code>4|7|8|9|11))\b"
     r"|failed \(exitcode: -(?P<elastic>4|7|8|9|11)\) local_rank: (?P<local>\d{1,7}) "
 )
-_HEARTBEAT = re.compile(r"/job:\w+/replica:\d+/task:(\d{1,7}) (?:heartbeat timeout|is unhealthy)")
-_UNHEALTHY = re.compile(r"tasks are unhealthy \(stopped sending heartbeats\):\s*((?:/job:\S+\s*)+)")
 _BY_OTHERS = {-15: "SIGTERM", -2: "SIGINT", -6: "SIGABRT"}
 _SIGNALS = {-9: "SIGKILL", -11: "SIGSEGV", -7: "SIGBUS", -4: "SIGILL", -8: "SIGFPE"}
 
@@ -203,14 +203,66 @@ def _read_ends(job: StuckJob, text: str) -> bool:
             how = match["why"] or (match["name"] and f"SIG{match['name']}") or _SIGNALS.get(-int(signal or 0), "")
             job.dead.setdefault(rank, f"a log says that it was ended by {how or f'signal {signal}'}")
             found = True
-    for match in _HEARTBEAT.finditer(text):
-        job.dead[int(match[1])] = "its heartbeats to the coordination service stopped"
-        found = True
-    for match in _UNHEALTHY.finditer(text):
-        for task in re.findall(r"/task:(\d{1,7})", match[1]):
-            job.dead[int(task)] = "its heartbeats to the coordination service stopped"
-            found = True
     return found
+
+
+# ----------------------------------------------------------------------------
+# XLA's coordination service, which jax.distributed starts: barriers that time out, and heartbeats that stop
+
+_TASK = r"(?:/job:\w+/replica:\d+/task:)?\d{1,7}"
+_BARRIER = re.compile(
+    r"Barrier timed out\. Id: (?P<name>[^\s]{1,200}?)(?:::\d+)?\. [^\n]*\n"
+    r"# of tasks that reached the barrier: (?P<arrived>\d{1,7})/(?P<all>\d{1,7})\.\s*\n"
+    rf"The first task at the barrier: (?P<first>{_TASK})\. Some timed out task names:\s*\n(?P<missing>(?:{_TASK}\n)*)"
+)
+_HEARTBEAT = re.compile(rf"\b(?:Task )?({_TASK}) (?:heartbeat timeout|is unhealthy)")
+_UNHEALTHY = re.compile(rf"tasks are unhealthy \(stopped sending heartbeats\):\s*((?:{_TASK}\s+)+)")
+
+
+def _read_coordination(job: StuckJob, text: str, source: str) -> bool:
+    """Read which tasks never came to a barrier, and whose heartbeats stopped.
+
+    Tasks end after a barrier has timed out, so later heartbeats of those that never came are no cause.
+    """
+    barriers = [*_BARRIER.finditer(text)]
+    if barriers:
+        _add_barrier(job, barriers[0], source)
+    stopped = {number: match.start() for match in _HEARTBEAT.finditer(text) for number in _task_numbers(match[1])}
+    for match in _UNHEALTHY.finditer(text):
+        for number in _task_numbers(match[1]):
+            stopped[number] = min(stopped.get(number, match.start()), match.start())
+    first = barriers[0].start() if barriers else len(text)
+    for number, place in sorted(stopped.items()):
+        if place < first:
+            job.dead[number] = "its heartbeats to the coordination service stopped"
+        else:
+            job.facts.append(f"the heartbeats of rank {number} stopped after the barrier had timed out")
+    return bool(barriers or stopped)
+
+
+def _task_numbers(text: str) -> list[int]:
+    return [int(each) for each in re.findall(r"(?:^|\s|task:)(\d{1,7})\b(?!/)", text)]
+
+
+def _add_barrier(job: StuckJob, barrier: re.Match[str], source: str) -> None:
+    """Add a barrier as a group of all tasks; those that are not listed as missing have come if the list is complete."""
+    size, arrived = int(barrier["all"]), int(barrier["arrived"])
+    if size > MOST_TASKS:
+        raise DumpError(f"{source}: a barrier of {size:,} tasks; the limit is {MOST_TASKS:,}")
+    missing = {*_task_numbers(barrier["missing"])}
+    group = job.group(barrier["name"])
+    group.members = tuple(range(size))
+    is_complete = len(missing) == size - arrived
+    came = {*range(size)} - missing if is_complete else {*_task_numbers(barrier["first"])}
+    for rank in sorted(missing | came):
+        record = job.ranks.setdefault(rank, RankRecord(rank, source, is_partial=True, is_ordered=False))
+        if rank in came:
+            record.launched[group.name] = 1
+            record.replace_operations([
+                *record.operations, Launch(group.name, 1, "barrier", len(record.operations), False)
+            ])  # fmt: skip
+    if not is_complete:
+        job.add_limit(f"the log lists {len(missing):,} of the {size - arrived:,} tasks that never came to the barrier")
 
 
 # ----------------------------------------------------------------------------
@@ -232,6 +284,8 @@ def read_log(job: StuckJob, text: str, source: str) -> bool:
         found = _count(job, "XLA progress")
     if _read_digest(job, text, source):
         found = _count(job, "TPU digest")
+    if _read_coordination(job, text, source):
+        found = _count(job, "coordination service")
     if _read_ends(job, text):
         found = _count(job, "log of a launcher")
     return found

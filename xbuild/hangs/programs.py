@@ -6,6 +6,7 @@ group are projected onto the order of the program: the collectives of these devi
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -91,7 +92,8 @@ class ProgramFindings:
         """Whether the program would hang on healthy machines as well, as a sentence."""
         if self.processes_hang:
             return "healthy machines hang as well: the processes of the job run different programs"
-        first = str(self.verdict).partition("\n")[0]
+        first = str(self.verdict).partition("\n")[0].removeprefix(f"{self.verdict.kind}: ")
+        first = re.sub(r" \[\w+\]$", "", first)
         if self.verdict.refused:
             return f"healthy machines hang as well: {first}"
         if self.verdict.kind == "depends":
@@ -166,8 +168,8 @@ def _from_rendezvous(diagnosis: Diagnosis, program: Module | ModuleGroup) -> Ite
     for rendezvous in dict.fromkeys(diagnosis.job.rendezvous):
         for site in _sites_of_rendezvous(rendezvous, program):
             missing = rendezvous.participants - rendezvous.arrived
-            reason = f"{rendezvous}; {missing} never reached it"
-            yield ProgramPlace(rendezvous.devices, site, False, f"{reason}. {_why_missing(site)}", are_all=False)
+            reason = f"{missing} participant{'s' * (missing != 1)} never reached it. {_why_missing(site)}".rstrip()
+            yield ProgramPlace(rendezvous.devices, site, False, reason, are_all=False)
             break
 
 

@@ -21,6 +21,8 @@ MOST_ITEMS = 4_000_000
 _RANK = re.compile(r"rank[_-]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _JSON = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\]])")
 """The beginning of an object or a list of JSON; a line of a log may begin with `[` as well."""
+_PROGRAM = re.compile(rb"\s*(?:HloModule\s|(?:#loc[^\n]*\n\s*)*module\s*(?:@\S+\s*)?(?:attributes\s*)?\{)")
+"""The beginning of a program as HLO or StableHLO."""
 _LAST_NUMBER = re.compile(r"(\d{1,7})(?=\D*$)")
 
 
@@ -33,19 +35,47 @@ def read_job(paths: Sequence[str | os.PathLike[str]]) -> StuckJob:
     files = [*_files(paths)]
     if not files:
         raise DumpError(f"no files in {', '.join(map(str, paths))}; name the dumps, or the folder that holds them")
-    unread: list[str] = []
+    unread: list[Path] = []
     for place, path in enumerate(files):
-        if not _read_file(job, path, place):
-            unread.append(path.name)
+        if _is_program(path):
+            job.programs.append(str(path))
+        elif not _read_file(job, path, place):
+            unread.append(path)
     add_inspected(job)
     job.ranks = {rank: job.ranks[rank] for rank in sorted(job.ranks)}
+    if not job.formats and job.programs:
+        target = find_program(job, paths)
+        holds = "holds programs, not dumps" if Path(target).is_dir() else "is a program, not a dump"
+        raise DumpError(
+            f"{target} {holds} of a stuck job: `xbuild check {target}` says whether it can hang; with a log or dumps, "
+            f"`xbuild hang LOG --program {target}` says where each rank is"
+        )
     if not job.formats:
         first = repr(str(files[0]))
         none = f"{first} is not" if len(files) == 1 else f"none of the {len(files):,} files, such as {first}, is"
         raise DumpError(f"{none} a dump; docs/hangs.md lists the formats")
+    folders = {Path(each).parent for each in job.programs}
+    unread = [each for each in unread if folders.isdisjoint(each.parents)]  # XLA writes more than programs to a dump
     if unread:
-        job.add_limit(f"{len(unread):,} files are of no known format and were not read, such as {unread[0]}")
+        job.add_limit(f"{len(unread):,} files are of no known format and were not read, such as {unread[0].name}")
     return job
+
+
+def find_program(job: StuckJob, paths: Sequence[str | os.PathLike[str]]) -> str:
+    """The target of the programs among the files: one that was given itself, else the folder that holds them."""
+    given = {str(Path(each)) for each in paths}
+    return next(
+        (each for each in job.programs if each in given), os.path.commonpath(map(os.path.dirname, job.programs))
+    )
+
+
+def _is_program(path: Path) -> bool:
+    """Whether a file is the text of a program: HLO or StableHLO."""
+    try:
+        with regular(path) as file:
+            return _PROGRAM.match(file.read(4096)) is not None
+    except ArchiveError as error:
+        raise DumpError(str(error)) from None
 
 
 def _files(paths: Sequence[str | os.PathLike[str]]) -> Iterator[Path]:

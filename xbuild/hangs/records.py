@@ -204,7 +204,7 @@ class StuckJob:
     communicator of NCCL Inspector, and `rendezvous` what XLA's logs say about collectives at which participants wait.
 
     `formats` are the formats that were read, `limits` sentences on what these dumps cannot tell, and `facts` sentences
-    that dumps state and that concern no single rank.
+    that dumps state and that concern no single rank. `programs` are the files that are programs.
     """
 
     ranks: dict[int, RankRecord] = field(factory=dict)
@@ -221,6 +221,7 @@ class StuckJob:
     limits: list[str] = field(factory=list)
     facts: list[str] = field(factory=list)
     unlisted: list[str] = field(factory=list)
+    programs: list[str] = field(factory=list)
 
     def group(self, name: str) -> Group:
         """The group with this name, added if it is missing."""
