@@ -55,9 +55,9 @@ SECTIONS: dict[str, tuple[ModuleType, ...]] = {
     "Ranks pass different sizes": (ragged_last_batch, uneven_gather, unequal_sizes),
     "Ranks run collectives in different orders": (autotuner_orders, crossed_groups, second_queue),
     "Sends and receives cross": (both_send_first, fixed_send_order, scheduler_order, interleaved_stages),
-    "Communicators are created": (lazy_communicators, singleton_cliques, creation_lock),
+    "Communicators are created": (lazy_communicators, split_and_cache, singleton_cliques, creation_lock),
     "Room, queues and threads run out": (two_communicators, shared_devices, hardware_queues, callback_in_pool),
-    "The runtime waits for itself": (split_and_cache, handle_creation, infeed_behind_program, autotuner_keys),
+    "The runtime waits for itself": (handle_creation, infeed_behind_program, autotuner_keys),
 }
 STORIES = tuple(Told(module, module.STORY) for modules in SECTIONS.values() for module in modules)
 """All stories."""

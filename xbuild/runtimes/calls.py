@@ -140,7 +140,6 @@ Lane: TypeAlias = tuple[int, Hashable]  # a device and its stream; None for the 
 ARRIVAL, TRANSFER, CREATION, SPLIT = "arrival", "transfer", "creation", "split"
 STREAM, LAUNCH, DRAIN, TURN, ITEM = "stream", "launch", "drain", "turn", "item"
 LOCK, ROOM, THREADS = "lock", "room", "threads"
-CAPACITIES = (LOCK, ROOM, THREADS)
 
 
 @frozen(eq=False)

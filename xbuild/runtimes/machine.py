@@ -22,9 +22,8 @@ from .record import Runtime
 # ----------------------------------------------------------------------------
 # LaneMachine: the lanes, what was posted, and which places are taken
 
-Differ: TypeAlias = Callable[
-    [int, RuntimeCall, int, RuntimeCall], str | None
-]  # what differs between two calls that meet
+# What differs between two calls that meet, each with its device; None if they fit.
+Differ: TypeAlias = Callable[[int, RuntimeCall, int, RuntimeCall], str | None]
 Grant: TypeAlias = tuple[Lane, int]  # a lane that takes a place, at which of its steps
 
 
