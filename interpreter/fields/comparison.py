@@ -30,9 +30,9 @@ from .device_axes import axis_extents, has_axes
 from .divergence import find_divergence
 from .draws import Domain
 from .layouts import ResolvedLayouts
-from .loops import IntegerStates, LoopDraw, LoopPair, LoopSide, next_pair
+from .loops import FewTrips, IntegerStates, LoopDraw, LoopPair, LoopSide, next_pair
 from .probes import rows_of
-from .reduction import has_long_loops
+from .reduction import has_long_loops, is_long_loop
 from .rules import residues
 from .rules.evaluation import OMITTED
 from .rules.literals import EXACT, LiteralReading, reading_of
@@ -545,8 +545,9 @@ class ProgramComparison:
         """Where the programs differ, with the first value of the first program that the other one lacks."""
         recorders = ValueRecorder(), ValueRecorder()
         with during("locating the difference"), self._random_functions_of(number) as (arrays, cut):
-            left = self.one.run(arrays, recorders[0].observe, self.limits)
-            results = left, self.other.run(cut, recorders[1].observe, self.limits)
+            loops = self._shown_by_few_trips(arrays, cut)
+            left = self.one.run(arrays, recorders[0].observe, self.limits, loops)
+            results = left, self.other.run(cut, recorders[1].observe, self.limits, loops)
             found = self._first_difference(*results)
             assert found is not None
             if self.values:
@@ -559,10 +560,20 @@ class ProgramComparison:
                 self.one.modules[0].entry,
                 self.other.program,
                 outputs,
-                lambda observe: self.other.run(cut, observe, self.limits),
+                lambda observe: self.other.run(cut, observe, self.limits, loops),
             )
         near = nearest_source(value, self.one.modules[0]), nearest_source(other, self.other.modules[0])
         return ProgramDifference(*found, value, other, near)
+
+    def _shown_by_few_trips(self, arrays: Arrays, cut: Arrays) -> FewTrips | None:
+        """A run of a few trips of long loops, if programs differ there; else None."""
+        if self.values or not all(any(map(is_long_loop, each.instructions())) for each in (self.one, self.other)):
+            return None
+        few = FewTrips()
+        left, right = (
+            subject.run(rows, None, self.limits, few) for subject, rows in ((self.one, arrays), (self.other, cut))
+        )
+        return None if self._first_difference(left, right) is None else few
 
     def _first_wrong_value(self, one: ValueRecorder, other: ValueRecorder) -> ProgramDifference | None:
         """The first of the values that should be equal in both programs but differ."""

@@ -195,6 +195,20 @@ class LoopVisitor(Protocol):
     def end(self, device: int, path: Path, state: list[Any]) -> list[Any]: ...
 
 
+@frozen
+class FewTrips:
+    """A run that ends each loop after a few trips: where programs differ can be seen there if they do so at all."""
+
+    def trips(self, path: Path, states: IntegerStates) -> Sequence[int]:
+        return range(1, min(states.total, FIRST) + 1)
+
+    def start(self, device: int, path: Path, trip: int, state: list[Any]) -> list[Any]:
+        return state
+
+    def end(self, device: int, path: Path, state: list[Any]) -> list[Any]:
+        return state
+
+
 @define(eq=False)
 class FirstTrips:
     """A run that ends each loop after a few trips, and keeps the states: by the loop, the trip and the device.

@@ -110,12 +110,14 @@ class Count:
     """How many elements along a dimension monomials of an array contain, over which sums have gone.
 
     `degree` counts in numerators and denominators. `varies`: whether the array differs along the dimension, which it
-    then has. `divides`: whether denominators do that contain such sums.
+    then has. `divides`: whether denominators do that contain such sums. `is_own`: whether devices along an axis that is
+    the dimension have different arrays.
     """
 
     degree: Degree = field(factory=Degree)
     varies: bool = False
     divides: bool = False
+    is_own: bool = False
 
 
 Counts = list[Count]
@@ -158,16 +160,16 @@ class _Counts:
             if self.visits < 0:
                 raise _TooManyVisits
             for number, count in enumerate(local[each]):
-                self._note(count, self._places(each, number))
+                self._note(count, self._places(each, number, count.is_own))
         return local[computation.root]
 
-    def _places(self, value: Instruction, number: int) -> int:
-        """How many factors of the dimensions of an array are the atom, that of the number of the device included."""
-        return self.places.get((value, number), 0) + self.axes
+    def _places(self, value: Instruction, number: int, is_own: bool) -> int:
+        """How many factors of an array are the atom: of its dimensions, and of the number of devices with their own."""
+        return self.places.get((value, number), 0) + (self.axes if is_own else 0)
 
     def _shows_few(self, value: Instruction) -> bool:
         """Whether an array has the atom, and few elements besides: along an axis of devices others show cases, too."""
-        if not self._places(value, 0):
+        if not self._places(value, 0, is_own=True):
             return False
         axes = flat(self.shared.devices)
         if self.atom not in axes:
@@ -194,7 +196,7 @@ class _Counts:
             return self._loop(each, operands[0])
         if opcode == "conditional":
             roots = [self.read(called, [given]) for called, given in zip(each.called, operands[1:], strict=True)]
-            return [self._joined(counts) for counts in zip(*roots, strict=True)]
+            return [self._chosen(operands[0][0], self._joined(counts)) for counts in zip(*roots, strict=True)]
         if opcode in DONES:
             first = first_result(each)
             return operands[0][first : first + len([*leaves(each.shape)])]
@@ -216,44 +218,68 @@ class _Counts:
         if self.restarts and not self.depth and is_long_loop(each):
             return self._one_trip(each, state)
         for _ in range(_TRIES):
-            after = self._trip(each, state)
-            both = [self._joined(pair) for pair in zip(state, after, strict=True)]
+            goes_on, after = self._trip(each, state)
+            both = [self._chosen(goes_on, self._joined(pair)) for pair in zip(state, after, strict=True)]
             if both == state:
                 return state
             state = both
         self.above = _INFINITE
         return state
 
-    def _trip(self, each: Instruction, state: Counts) -> Counts:
-        """The counts after a trip of a loop."""
+    @staticmethod
+    def _chosen(by: Count, count: Count) -> Count:
+        """The count of one of several arrays, which devices may choose differently."""
+        return evolve(count, varies=True, is_own=True) if by.is_own and by.varies else count
+
+    def _trip(self, each: Instruction, state: Counts) -> tuple[Count, Counts]:
+        """The counts of the condition of a loop, and those after a trip."""
         self.depth += 1
-        self.read(each.attributes.condition, [state])
+        (goes_on,) = self.read(each.attributes.condition, [state])
         after = self.read(each.attributes.body, [state])
         self.depth -= 1
-        return after
+        return goes_on, after
 
     def _one_trip(self, each: Instruction, state: Counts) -> Counts:
         """The counts of a trip from a state of new variables; the state after the loop is one of new variables, too."""
         parts = parts_of(each)
         assert parts is not None
-        new = [Count(varies=self._places(each, number) > 0) for number, _ in enumerate(state)]
+        new = [self._new(each, number) for number, _ in enumerate(state)]
         state = [old if n in parts.integers or n in parts.constant else new[n] for n, old in enumerate(state)]
         self._trip(each, state)
         return state
 
+    def _new(self, value: Instruction, number: int) -> Count:
+        """The count of an array of variables."""
+        return Count(varies=self._places(value, number, is_own=True) > 0, is_own=self.axes > 0)
+
     @staticmethod
     def _joined(counts: Sequence[Count]) -> Count:
         degree = joined([count.degree for count in counts])
-        return Count(degree, any(c.varies for c in counts), any(c.divides for c in counts))
+        varies, divides, is_own = (any(getattr(c, name) for c in counts) for name in ("varies", "divides", "is_own"))
+        return Count(degree, varies, divides, is_own)
+
+    def _is_own(self, each: Instruction, operands: Counts) -> bool:
+        """Whether devices along the axis have different arrays of the result of an instruction."""
+        if self.axes and each.opcode in EXCHANGES and self.atom in (self.shared.axes(each) or []):
+            return each.opcode in ("reduce_scatter", "all_to_all")
+        return any(count.is_own for count in operands)
 
     def _of(self, each: Instruction, operands: Counts, number: int) -> Count:
         """The count of an array of the result of an instruction."""
-        opcode, places = each.opcode, self._places(each, number)
-        if _chooses(each) and any(self._shows_few(operand) for operand in each.operands):
+        if each.opcode == "parameter":
+            return self._new(each, number)
+        is_own = self._is_own(each, operands)
+        return evolve(self._of_array(each, operands, self._places(each, number, is_own)), is_own=is_own)
+
+    def _of_array(self, each: Instruction, operands: Counts, places: int) -> Count:
+        """The count of an array that has the atom at so many places."""
+        opcode = each.opcode
+        is_chosen = _chooses(each) and any(count.varies for count in operands)
+        if is_chosen and any(self._shows_few(operand) for operand in each.operands):
             self.is_ordered = True
         if opcode in _SAME_EVERYWHERE:
             return Count()
-        if opcode == "parameter" or is_opaque(each):
+        if is_opaque(each):
             return Count(varies=places > 0)
         both = self._joined(operands) if operands else Count(varies=places > 0)
         varies = both.varies and places > 0

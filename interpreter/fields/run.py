@@ -9,7 +9,7 @@ Sections:
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, TypeAlias
 
@@ -123,7 +123,7 @@ class DeviceWalk:
     draws: int = field(default=0, init=False)
     ordered: dict[Computation, Sequence[Step]] = field(factory=dict, init=False)
 
-    def walk(self, computation: Computation, arguments: Sequence[Any], path: Path, trips: Trips) -> Steps:
+    def walk(self, computation: Computation, arguments: Iterable[Any], path: Path, trips: Trips) -> Steps:
         """Walk a computation; the coroutine returns the value of its root."""
         local: dict[Instruction, Any] = dict(zip(computation.parameters, arguments, strict=True))
         earlier = earlier_calls(computation)
@@ -237,7 +237,11 @@ def _walk_some_trips(walk: DeviceWalk, loop: Instruction, parts: LoopParts, stat
     for trip in walk.loops.trips(here, IntegerStates(device, integers, walk.evaluate)):
         given = [integers[trip - 1].get(n, value) for n, value in enumerate(state)]
         given = walk.loops.start(device, here, trip, given)
-        state = yield from walk.walk(loop.attributes.body, [tuple(given)], here, (trip,))
+        if walk.observe is not None:  # who observes sees that there is a trip
+            yield from walk.walk(loop.attributes.condition, [tuple(given)], here, (trip,))
+        arguments = iter([tuple(given)])
+        del state, given  # so that arrays are freed as soon as the trip has used them
+        state = yield from walk.walk(loop.attributes.body, arguments, here, (trip,))
     return tuple(walk.loops.end(device, here, [integers[-1].get(n, value) for n, value in enumerate(state)]))
 
 

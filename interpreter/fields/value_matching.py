@@ -79,7 +79,7 @@ class ValueRecorder:
             return
         if self.only_computed and path[-1].instruction.opcode in _TAKEN:
             return
-        array = np.asarray(value)
+        array = _without_the_rest(np.asarray(value))
         self.bytes += array.nbytes
         key = place_key(path, trips)
         if key not in self.kept:
@@ -92,6 +92,12 @@ class ValueRecorder:
         for value in self.kept.values():
             found.setdefault(value.instruction.name, value)
         return found
+
+
+def _without_the_rest(array: Array) -> Array:
+    """An array that does not keep a larger one, of which it is a part, in memory."""
+    whole = array.base
+    return array.copy() if isinstance(whole, np.ndarray) and whole.nbytes > 2 * array.nbytes else array
 
 
 def path_key(path: Path) -> tuple[int, ...]:

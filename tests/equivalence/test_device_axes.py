@@ -11,6 +11,8 @@ import pytest
 from attrs import evolve
 
 import xbuild as xb
+from interpreter.fields import reduction
+from interpreter.fields.comparison import ProgramComparison
 from interpreter.fields.device_axes import axes_of_groups, axes_of_numbers, axis_extents, rows_of
 from interpreter.fields.layouts import ResolvedLayouts
 from xbuild.sharding.sharding import Axis, shard_dims
@@ -257,3 +259,113 @@ def test_rows_of_a_grid_are_found(along: list[int]) -> None:
     for group in groups:
         numbers[list(group)] = range(len(group))
     assert axes_of_numbers(numbers, extents) == along
+
+
+LAYERS = 12
+GRID = f"mesh['b'={ROWS},'t'={PARTS}]"
+UP, DOWN = f"{2 * ROWS},{2 * PARTS}", f"{2 * PARTS},{2 * ROWS}"
+STATE = f"(s32[], f32[{ROWS},{2 * ROWS}], f32[{LAYERS},{UP}], f32[{LAYERS},{DOWN}])"
+NETWORK = f"""HloModule step, num_partitions={DEVICES}
+{ADD}
+goes_on {{
+  s = {STATE} parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant({LAYERS})
+  ROOT c = pred[] compare(i, n), direction=LT
+}}
+layer {{
+  s = {STATE} parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[{ROWS},{2 * ROWS}] get-tuple-element(s), index=1
+  ups = f32[{LAYERS},{UP}] get-tuple-element(s), index=2
+  downs = f32[{LAYERS},{DOWN}] get-tuple-element(s), index=3
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  up.1 = f32[1,{UP}] dynamic-slice(ups, i, zero, zero), dynamic_slice_sizes={{1,{UP}}}
+  up = f32[{UP}] reshape(up.1)
+  down.1 = f32[1,{DOWN}] dynamic-slice(downs, i, zero, zero), dynamic_slice_sizes={{1,{DOWN}}}
+  down = f32[{DOWN}] reshape(down.1)
+  h = f32[{ROWS},{2 * PARTS}] dot(x, up), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  a = f32[{ROWS},{2 * PARTS}] tanh(h)
+  d = f32[{ROWS},{2 * ROWS}] dot(a, down), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  y = f32[{ROWS},{2 * ROWS}] add(x, d), sharding={{{GRID}, [{{'b'}}, {{}}]}}
+  next = s32[] add(i, one)
+  ROOT t = {STATE} tuple(next, y, ups, downs)
+}}
+ENTRY e {{
+  x = f32[{ROWS},{2 * ROWS}] parameter(0), sharding={{{GRID}, [{{'b'}}, {{}}]}}
+  ups = f32[{LAYERS},{UP}] parameter(1), sharding={{{GRID}, [{{}}, {{'b'}}, {{'t'}}]}}
+  downs = f32[{LAYERS},{DOWN}] parameter(2), sharding={{{GRID}, [{{}}, {{'t'}}, {{'b'}}]}}
+  i = s32[] constant(0)
+  s = {STATE} tuple(i, x, ups, downs)
+  w = {STATE} while(s), condition=goes_on, body=layer
+  y = f32[{ROWS},{2 * ROWS}] get-tuple-element(w), index=1
+  z = f32[] constant(0)
+  q = f32[{ROWS},{2 * ROWS}] multiply(y, y)
+  m = f32[] reduce(q, z), dimensions={{0,1}}, to_apply=add
+  ROOT t = (f32[{ROWS},{2 * ROWS}], f32[]) tuple(y, m)
+}}"""
+
+
+@pytest.fixture(scope="module")
+def network() -> tuple[xb.Module, str]:
+    """Layers in a loop: the global program, and that of each device, which has rows of x and parts of weights."""
+    whole = xb.parse_hlo(NETWORK)
+    return whole, xb.shard.partition(whole).module.to_hlo()
+
+
+@pytest.fixture
+def small_loops_count_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduction, "MUCH", 1)
+
+
+FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
+    "no all-reduce": (lambda text: re.sub(r"all-reduce\(d.1\).*", "copy(d.1)", text), "all-reduce"),
+    "wrong row": (lambda text: text.replace("(get-tuple-element.32, get-tuple-element.29,",
+                                            "(get-tuple-element.32, zero.1,"), "zero"),
+    "one device": (lambda text: text.replace("replica_groups={{0,1},{2,3}", "replica_groups={{0,3},{2,1}"), ""),
+    "one layer": (lambda text: text.replace("  y.1 = f32[1,48] add(get-tuple-element.30, all-reduce.38)", """
+  seven = s32[] constant(7)
+  is_seven = pred[] compare(get-tuple-element.29, seven), direction=EQ
+  is_here = pred[1,48] broadcast(is_seven), dimensions={}
+  chosen = f32[1,48] select(is_here, d.1, all-reduce.38)
+  y.1 = f32[1,48] add(get-tuple-element.30, chosen)"""), ""),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("small_loops_count_as_large")
+def test_layers_on_many_devices_are_compared_at_few_trips_on_few_devices(network: tuple[xb.Module, str]) -> None:
+    whole, local = network
+    verdict = xb.equivalent(whole, xb.parse_hlo(local), reduce_extents=True)
+    assert verdict, str(verdict)
+    assert axes(verdict)
+    assert "trips" not in dict(verdict.assumed)
+
+
+@pytest.mark.usefixtures("small_loops_count_as_large")
+@pytest.mark.parametrize(("change", "place"), FAULTS.values(), ids=FAULTS)
+def test_faults_of_layers_are_found(network: tuple[xb.Module, str], change: Callable[[str], str], place: str) -> None:
+    whole, local = network
+    changed = change(local)
+    assert changed != local
+    verdict = xb.equivalent(whole, xb.parse_hlo(changed), reduce_extents=True)
+    assert verdict.kind == "different", str(verdict)
+    assert verdict.difference is not None
+    assert verdict.difference.other is not None
+    assert verdict.difference.other.name.startswith(place)
+
+
+@pytest.mark.usefixtures("small_loops_count_as_large")
+@pytest.mark.parametrize("name", ["one device", "one layer"])
+def test_faults_of_one_are_no_equal_of_few_trips(
+    network: tuple[xb.Module, str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the search for a difference, and without runs in floating point."""
+    monkeypatch.setattr(ProgramComparison, "_after_float_runs", lambda self, found, seconds: found)
+    found: list[Any] = []
+    keep = ProgramComparison._verdict_by_trips
+    monkeypatch.setattr(ProgramComparison, "_verdict_by_trips", lambda self: found.append(keep(self)) or found[-1])
+    whole, local = network
+    xb.equivalent(whole, xb.parse_hlo(FAULTS[name][0](local)), reduce_extents=True)
+    assert found
+    assert not any(found)
