@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -35,7 +35,7 @@ from xbuild.runtimes.calls import (
 )
 from xbuild.runtimes.explaining import comparison, explain_difference, explain_stop, waits_text
 from xbuild.runtimes.launches import launch_of
-from xbuild.runtimes.machine import CallsDiffer, Grant, LaneMachine, stop_of
+from xbuild.runtimes.machine import CallsDiffer, Interleaving, LaneMachine, stop_of
 from xbuild.runtimes.record import Runtime
 
 from ..compiler.requests import Request
@@ -75,14 +75,14 @@ class Meeting:
 
 @define(eq=False, repr=False, slots=False)
 class RuntimeGrid(Grid):
-    """A grid whose devices wait as a runtime makes them wait; `grants` is the order in which calls take places.
+    """A grid whose devices wait as a runtime makes them wait, and take places as in one of `interleavings` that fits.
 
     Each request of a device becomes steps of the machine, and the device is answered once its lane has done them.
     """
 
     runtime: Runtime = field(kw_only=True)
     program: Module | ModuleGroup = field(kw_only=True)
-    grants: deque[Grant] = field(factory=deque, kw_only=True)
+    interleavings: Sequence[Interleaving] = field(default=(), kw_only=True)
     machine: LaneMachine = field(init=False)
     launchers: list[Launcher] = field(init=False)
     answers: dict[int, Answer] = field(factory=dict, init=False)
@@ -136,16 +136,18 @@ class RuntimeGrid(Grid):
                     self.ready.append((self.devices[device], answer))
 
     def _grant(self) -> bool:
-        """Let one call take the place that it waits for: the next of `grants`, or else one that is not among them."""
+        """Let one call take the place that it waits for: the next in an interleaving, or else one that is not in it."""
         takers = {lane: self.machine.at[lane] for lane in self.machine.takers()}
         if not takers:
             return False
-        while self.grants and self.machine.at.get(self.grants[0][0], -1) > self.grants[0][1]:
-            self.grants.popleft()
-        if self.grants and takers.get(self.grants[0][0]) == self.grants[0][1]:
-            chosen = self.grants.popleft()[0]
-        else:
-            chosen = next((lane for lane, at in takers.items() if (lane, at) not in self.grants), next(iter(takers)))
+        if len(self.interleavings) > 1:
+            self.interleavings = [each for each in self.interleavings if each.fits(self.machine)]
+        grants = self.interleavings[0].grants if self.interleavings else ()
+        open_grants = [(lane, at) for lane, at in grants if self.machine.at.get(lane, 0) <= at]
+        chosen = next((lane for lane, at in open_grants[:1] if takers.get(lane) == at), None)
+        if chosen is None:
+            others = (lane for lane, at in takers.items() if (lane, at) not in open_grants)
+            chosen = next(others, next(iter(takers)))
         self.machine.grant(chosen)
         self._settle()
         return True

@@ -270,7 +270,9 @@ def _runtime_verdict(
 ) -> Verdict:
     scope: Scope = "given" if program.given else "found"
     if concluded.kind in ("error", "deadlock"):
-        return Verdict(concluded.kind, "given", concluded.findings, notes=concluded.notes, grants=concluded.grants)
+        return Verdict(
+            concluded.kind, "given", concluded.findings, notes=concluded.notes, interleavings=concluded.interleavings
+        )
     schedule = {
         device: dict(orders.get(device, ())).get(each.module.entry, each.module.entry.instructions)
         for device, each in program.class_of.items()
@@ -284,7 +286,7 @@ def _runtime_verdict(
         summary=summary,
         reordered=orders,
         notes=concluded.notes,
-        grants=concluded.grants,
+        interleavings=concluded.interleavings,
     )
 
 

@@ -283,6 +283,28 @@ MOST_STATES = 20_000
 
 
 @frozen(eq=False)
+class Interleaving:
+    """An order in which calls take places and hang, and what the lanes do, by which a run recognizes it."""
+
+    grants: tuple[Grant, ...]
+    lanes: Mapping[Lane, tuple[Hashable, ...]]
+
+    def fits(self, machine: LaneMachine) -> bool:
+        """Whether the lanes of a machine have so far got the steps of these lanes."""
+        return all(_acts(steps) == self.lanes.get(lane, ())[: len(steps)] for lane, steps in machine.lanes.items())
+
+
+def interleaving_of(machine: LaneMachine, grants: tuple[Grant, ...]) -> Interleaving:
+    """The order in which a machine with all its steps hangs."""
+    return Interleaving(grants, {lane: _acts(steps) for lane, steps in machine.lanes.items()})
+
+
+def _acts(steps: Iterable[LaneStep]) -> tuple[Hashable, ...]:
+    """What steps do, whoever made them."""
+    return tuple([(step.act, step.about, None if step.call is None else step.call.instruction) for step in steps])
+
+
+@frozen(eq=False)
 class SearchResult:
     """The result of a search: where devices stop, or which calls differ, after which places were taken.
 

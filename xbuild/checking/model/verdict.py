@@ -29,6 +29,7 @@ from ...core.report_text import (
 from .program import GridProgram, Order, Orders, device_ranges, devices_text
 
 if TYPE_CHECKING:
+    from ...runtimes.machine import Interleaving
     from ...runtimes.record import Runtime
 
 VerdictKind: TypeAlias = Literal["ok", "error", "deadlock", "depends"]
@@ -184,8 +185,8 @@ class Verdict(Showable):
     `scope` names the schedules for which the verdict holds: every legal schedule, the given schedule, or the schedule
     that the check found. `schedule` has, for each device, an order of its entry's instructions that runs to completion;
     it is empty if the program is refused. `notes` lists what the verdict does not cover, such as the collectives of a
-    module that is not partitioned yet. Under a runtime whose threads or other places are limited, `grants` is the order
-    in which calls take places and hang; a run follows it.
+    module that is not partitioned yet. Under a runtime whose threads or other places are limited, `interleavings`
+    are orders in which calls take places and hang; a run follows the one that fits it.
     """
 
     kind: VerdictKind
@@ -197,7 +198,7 @@ class Verdict(Showable):
     reordered: Mapping[int, Orders] = field(factory=dict)
     asked: CheckArguments | None = None
     notes: tuple[str, ...] = ()
-    grants: tuple[Any, ...] = ()
+    interleavings: tuple[Interleaving, ...] = ()
 
     @property
     def refused(self) -> bool:

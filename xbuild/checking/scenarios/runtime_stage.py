@@ -55,7 +55,7 @@ from ...runtimes.calls import (
 )
 from ...runtimes.explaining import comparison, explain_difference, explain_stop, row_facts
 from ...runtimes.launches import launch_of
-from ...runtimes.machine import Grant, LaneMachine, SearchResult, search
+from ...runtimes.machine import Interleaving, LaneMachine, SearchResult, interleaving_of, search
 from ...runtimes.record import Runtime
 from ..dataflow.decisions import Decisions
 from ..deadlock.level_run import LevelContext
@@ -174,16 +174,19 @@ def _custom_calls(computation: Computation) -> tuple[Instruction, ...]:
 # The stage: all scenarios, in all orders in which calls take places
 
 
+MOST_INTERLEAVINGS = 64  # scenarios whose order of calls a run can follow
+
+
 @frozen(eq=False)
 class RuntimeConclusion:
-    """How the programs end under a runtime; `grants` is the order of places in which they do not.
+    """How the programs end under a runtime; `interleavings` are orders in which calls take places and they do not.
 
     `notes` say what a user should know about calls that meet.
     """
 
     kind: VerdictKind
     findings: tuple[Finding, ...] = ()
-    grants: tuple[Grant, ...] = ()
+    interleavings: tuple[Interleaving, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -196,6 +199,7 @@ class RuntimeStage:
     decisions: Decisions
     _work: int = 0
     _notes: dict[str, None] = field(factory=dict)
+    _interleavings: list[Interleaving] = field(factory=list)  # of the scenarios that hang
     _launched: dict[tuple[int, Scenario], tuple[Launched, ...]] = field(factory=dict)
 
     @cached_property
@@ -204,7 +208,7 @@ class RuntimeStage:
 
     def conclusion(self) -> RuntimeConclusion:
         """What all scenarios show."""
-        return evolve(self._conclude(), notes=(*self._notes,))
+        return evolve(self._conclude(), notes=(*self._notes,), interleavings=(*self._interleavings,))
 
     def _conclude(self) -> RuntimeConclusion:
         good: Scenario | None = None
@@ -220,7 +224,7 @@ class RuntimeStage:
                     good = scenario if good is None and not result.gave_up else good
                 elif bad is None:
                     bad, found = scenario, result
-                if good is not None and bad is not None:
+                if good is not None and bad is not None and not self._may_add_interleavings:
                     break
         except TooLongError:
             is_complete = False
@@ -229,15 +233,24 @@ class RuntimeStage:
         if bad is not None:
             stopped = self._finding(found)
             kind: VerdictKind = "error" if found.differ is not None else "deadlock"
-            return RuntimeConclusion(kind, (stopped,), found.grants)
+            return RuntimeConclusion(kind, (stopped,))
         waits = tuple(external_wait_findings(self.context, self.scenarios.may_take_item))
         waits = tuple(wait for wait in waits if wait.cause != "STARVED" or self.context.infeed is None)
         if not is_complete:
             return RuntimeConclusion("depends", (self._untried(), *waits))
         return RuntimeConclusion("depends" if waits else "ok", waits)
 
+    @property
+    def _may_add_interleavings(self) -> bool:
+        """Whether the order in which calls take places matters, and more scenarios may be kept for runs."""
+        return self.runtime.is_timed and len(self._interleavings) < MOST_INTERLEAVINGS
+
     def _search(self, scenario: Scenario) -> SearchResult:
-        return search(self._machine(scenario))
+        machine = self._machine(scenario)
+        result = search(machine.copy())
+        if not result.ends and self._may_add_interleavings:
+            self._interleavings.append(interleaving_of(machine, result.grants))
+        return result
 
     def _machine(self, scenario: Scenario) -> LaneMachine:
         """The machine with all steps of all devices in a scenario. Raises TooLongError."""
@@ -307,7 +320,7 @@ class RuntimeStage:
             stopped = self._finding(found)
             message = f"in a case that was tried: {stopped.message}"
             return RuntimeConclusion(
-                "depends", (evolve(stopped, kind="data_dependent", message=message), self._untried()), found.grants
+                "depends", (evolve(stopped, kind="data_dependent", message=message), self._untried())
             )
         message = self._finding(found).message
 
@@ -319,7 +332,7 @@ class RuntimeStage:
         result = self._search(bad)
         stopped = self._finding(result)
         one = evolve(stopped, kind="data_dependent", message=f"if {condition}: {stopped.message}")
-        return RuntimeConclusion("depends", (one,), result.grants)
+        return RuntimeConclusion("depends", (one,))
 
     def _untried(self) -> Finding:
         program = self.context.program
