@@ -170,6 +170,39 @@ def test_jax_has_the_gradients_of_collectives() -> None:
     assert gradient(has_types=True) == [7, 7]
 
 
+ROWS, COLUMNS, WHOLE = ("i",), (None, "i"), ()
+BY_XLA: list[tuple[str, list[tuple[Any, ...]], tuple[Any, ...], set[str]]] = [
+    ("18, case 1: the contracted dimension is not sharded", [ROWS, WHOLE], ROWS, set()),
+    ("18, case 2: both are sharded along it", [COLUMNS, ROWS], WHOLE, {"all-reduce"}),
+    ("18, case 3: one is sharded along it", [COLUMNS, WHOLE], WHOLE, {"all-gather"}),
+    ("18, case 4: rows and columns along one axis", [ROWS, COLUMNS], ROWS, {"all-gather"}),
+    ("21: two products, by the model", [WHOLE, COLUMNS, ROWS], WHOLE, {"all-reduce"}),
+    ("21: two products, by the rows", [ROWS, WHOLE, WHOLE], ROWS, set()),
+]
+"""What lessons 18 and 21 say about the collectives of products: the shardings of the operands and of the result."""
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("name", "operands", "result", "expected"), BY_XLA, ids=[name for name, *_ in BY_XLA])
+def test_xla_inserts_the_collectives_that_the_lessons_name(
+    name: str, operands: list[tuple[Any, ...]], result: tuple[Any, ...], expected: set[str]
+) -> None:
+    jax = pytest.importorskip("jax")
+    mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices("cpu")[:2])
+
+    def sharding(spec: tuple[Any, ...]) -> Any:
+        return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
+
+    def products(first: Any, *others: Any) -> Any:
+        for other in others:
+            first = jax.numpy.maximum(first, 0) @ other
+        return first
+
+    shapes = [jax.ShapeDtypeStruct((8, 8), np.float32, sharding=sharding(spec)) for spec in operands]
+    text = jax.jit(products, out_shardings=sharding(result)).lower(*shapes).compile().as_text()
+    assert {*re.findall(r" (all-\w[\w-]*?|reduce-scatter|collective-permute)(?:-start)?\(", text)} == expected
+
+
 @pytest.mark.oracle
 def test_jax_has_the_names_of_casts_that_lesson_19_states() -> None:
     jax = pytest.importorskip("jax")
