@@ -25,6 +25,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from shape_inference import Dims, Shape
+from xbuild.checking.dataflow.replication import COMMUTATIVE
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.core.op import opcodes
@@ -38,7 +39,8 @@ from ..runtime.run import modules_of
 from . import draws
 from .rules import residues
 from .rules.arithmetic import maximum, minimum
-from .value_flow import Origin, ValueFlow
+from .rules.tables import MOVED
+from .value_flow import Origin, ValueHistory
 from .value_matching import (
     Key,
     ObservedValue,
@@ -56,8 +58,6 @@ from .value_matching import (
 _IDS = opcodes(lambda op: op.depends_on == "device")
 _SHAPING = frozenset({"reshape", "transpose", "broadcast", "bitcast", "copy", "reverse"})
 """Ops that arrange the elements of one operand."""
-_MOVING = _SHAPING | {"slice", "dynamic_slice", "pad", "concatenate"}
-_COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 _OF_EXTENTS = frozenset({
     "shape", "sizes", "new_sizes", "dynamic_slice_sizes", "slice_sizes", "replica_groups", "channel_id",
     "shard_count", "split_count", "operand_layout_constraints", "start_indices", "limit_indices",
@@ -74,8 +74,8 @@ Pairs: TypeAlias = list[tuple[Origin, Origin]]
 class Roles:
     """Pairs of values that should be the same, by the ops that compute them."""
 
-    one: ValueFlow
-    other: ValueFlow
+    one: ValueHistory
+    other: ValueHistory
     matching: ValueMatching
     _structure: Structure = field(factory=lambda: Structure({}), init=False)
     _equal: dict[Key, set[Key]] = field(factory=dict, init=False)
@@ -126,7 +126,7 @@ class Roles:
         if len(left) != len(right) or one.opcode == "while":
             return None
         pairs = [*zip(left, right, strict=True)]
-        if one.opcode in _COMMUTATIVE and len(pairs) == 2:
+        if one.opcode in COMMUTATIVE and len(pairs) == 2:
             crossed = [*zip(left, right[::-1], strict=True)]
             return max((pairs, crossed), key=lambda each: sum(self.are_equal(*pair) for pair in each))
         return pairs
@@ -192,7 +192,7 @@ class DependenceOnPlace:
 class PlaceNumbers:
     """Values that no input of a program has part in, such as the offset of the part of each device."""
 
-    flow: ValueFlow
+    flow: ValueHistory
     roles: Roles
     _kinds: dict[Origin, DependenceOnPlace] = field(factory=dict, init=False)
 
@@ -283,8 +283,8 @@ class DivergenceSearch:
     """The search for the value at which the other program diverges."""
 
     matching: ValueMatching
-    one: ValueFlow
-    other: ValueFlow
+    one: ValueHistory
+    other: ValueHistory
     groups: Sequence[Groups]
     rerun: Rerun
     roles: Roles = field(init=False)
@@ -300,7 +300,7 @@ class DivergenceSearch:
         self._order = {key: n for n, key in enumerate(self.other.recorder.kept)}
 
     def cause(self, outputs: Sequence[int]) -> Instruction | None:
-        """The instruction at which these wrong results diverge; None if there are none."""
+        """The instruction at which these wrong results diverge; None without results."""
         pairs = [*zip(self.one.results(), self.other.results(), strict=True)]
         found: dict[Instruction, tuple[int, Origin]] = {}
         for number in outputs:
@@ -317,7 +317,7 @@ class DivergenceSearch:
     def _collective_of(self, value: Origin) -> Instruction:
         """The instruction of a value, or the collective that alone uses what it moves."""
         instruction = value.instruction
-        while instruction.opcode in _MOVING and instruction in self.other.homes:
+        while instruction.opcode in MOVED and instruction in self.other.homes:
             users = users_of(self.other.homes[instruction]).get(instruction, ())
             if len(users) != 1 or users[0].opcode not in MEETS | _SHAPING:
                 break
@@ -456,13 +456,13 @@ class DivergenceSearch:
         if kept is None or whole is None or len(kept.values) == 1 or not kept.is_float:
             return False
         tile = next(iter(kept.values.values())).shape
-        wanted = _wanted(whole, tile)
-        if wanted is None:
+        parts = _digests_of_parts(whole, tile)
+        if parts is None:
             return False
         corners = tuple(slice(None, None, t) for t in tile)
         first = np.concatenate([array[corners].reshape(-1) for array in whole.values.values()])
         folds = (residues.add, maximum, minimum) if role.opcode == "reduce" else (residues.add,)
-        return any(_folds_to(kept, groups, fold, wanted, first) for groups in self.groups for fold in folds)
+        return any(_folds_to(kept, groups, fold, parts, first) for groups in self.groups for fold in folds)
 
     # Which of several values explain all wrong elements
 
@@ -542,7 +542,7 @@ def _is_tiled(dims: Dims, tile: Dims) -> bool:
     return len(dims) == len(tile) and all(t and n % t == 0 for n, t in zip(dims, tile, strict=True))
 
 
-def _wanted(whole: ObservedValue, tile: Dims) -> set[int] | None:
+def _digests_of_parts(whole: ObservedValue, tile: Dims) -> set[int] | None:
     """The digests of the parts of a value; None if it has no such parts."""
     arrays = [*whole.values.values()]
     if not arrays[0].size or not _is_tiled(arrays[0].shape, tile):
@@ -550,7 +550,7 @@ def _wanted(whole: ObservedValue, tile: Dims) -> set[int] | None:
     return {int(each) for array in arrays for each in tile_digests(array, tile)}
 
 
-def _folds_to(kept: ObservedValue, groups: Groups, fold: Callable[..., Array], wanted: set[int], first: Array) -> bool:
+def _folds_to(kept: ObservedValue, groups: Groups, fold: Callable[..., Array], parts: set[int], first: Array) -> bool:
     """Whether the values of each group, which are not the same, combine to one of these digests, and to all of them.
 
     `first` are the first elements of what has these digests, one of which is the first to be tried.
@@ -559,7 +559,7 @@ def _folds_to(kept: ObservedValue, groups: Groups, fold: Callable[..., Array], w
         return False
     if any(len({kept.digest(device) for device in group}) == 1 for group in groups):
         return False
-    return {digest(_fold([kept.values[device] for device in group], fold)) for group in groups} == wanted
+    return {digest(_fold([kept.values[device] for device in group], fold)) for group in groups} == parts
 
 
 def _fold(values: Sequence[Array], fold: Callable[..., Array]) -> Array:
@@ -596,10 +596,10 @@ def _groups_of_program(program: Module | ModuleGroup) -> list[Groups]:
 def find_divergence(
     matching: ValueMatching, entry: Computation, program: Module | ModuleGroup, outputs: Sequence[int], rerun: Rerun
 ) -> Instruction | None:
-    """The instruction of a program at which these results diverge from those of a computation; None if there are none.
+    """The instruction of a program at which these results diverge from those of a computation; None without results.
 
     `matching` has the values of both in one run; `rerun` repeats that of the program.
     """
     other = modules_of(program)[0].entry
-    flows = ValueFlow(matching.one, entry), ValueFlow(matching.other, other)
+    flows = ValueHistory(matching.one, entry), ValueHistory(matching.other, other)
     return DivergenceSearch(matching, *flows, _groups_of_program(program), rerun).cause(outputs)

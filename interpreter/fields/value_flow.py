@@ -20,7 +20,7 @@ _PASSED = (IDENTITIES - {"copy"}) | {"get_tuple_element", "tuple"}
 
 
 @frozen
-class Site:
+class ValueSite:
     """An instruction on a path of calls, at trips of the loops among them."""
 
     around: tuple[Instruction, ...]
@@ -31,9 +31,9 @@ class Site:
     def key(self) -> Key:
         return tuple(map(id, (*self.around, self.instruction))), self.trips
 
-    def beside(self, instruction: Instruction) -> Site:
+    def beside(self, instruction: Instruction) -> ValueSite:
         """Another instruction of the same computation, at the same trips."""
-        return Site(self.around, self.trips, instruction)
+        return ValueSite(self.around, self.trips, instruction)
 
 
 @frozen
@@ -43,7 +43,7 @@ class Origin:
     The two differ if a call or a tuple returns what another instruction computes. `path` is the place in its results.
     """
 
-    site: Site
+    site: ValueSite
     key: Key
     path: TreePath = ()
 
@@ -59,7 +59,7 @@ class Origin:
 
 
 @define(eq=False)
-class ValueFlow:
+class ValueHistory:
     """The values that a run has recorded, and the instructions that compute them."""
 
     recorder: ValueRecorder
@@ -67,7 +67,7 @@ class ValueFlow:
     homes: dict[Instruction, Computation] = field(factory=dict, init=False)
     walked: set[Key] = field(factory=set, init=False)
     _operands: dict[Origin, tuple[Origin, ...]] = field(factory=dict, init=False)
-    _trips: dict[Site, int] = field(factory=dict, init=False)
+    _trips: dict[ValueSite, int] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         for computation in reached(self.entry):
@@ -80,7 +80,7 @@ class ValueFlow:
 
     def results(self) -> list[Origin]:
         """The origins of the arrays of the result, in order."""
-        root = Site((), (), self.entry.root)
+        root = ValueSite((), (), self.entry.root)
         return [self.origin(root, path) for path in _paths(self.entry.root.shape)]
 
     def operands(self, origin: Origin) -> tuple[Origin, ...]:
@@ -93,7 +93,7 @@ class ValueFlow:
             self._operands[origin] = tuple(found)
         return self._operands[origin]
 
-    def origin(self, site: Site, path: TreePath = ()) -> Origin:
+    def origin(self, site: ValueSite, path: TreePath = ()) -> Origin:
         """The instruction that computes the value at a site, or an array of the tuple there."""
         key = site.key
         while True:
@@ -104,7 +104,7 @@ class ValueFlow:
                 return Origin(site, key, path)
             site, path = step
 
-    def _step(self, site: Site, path: TreePath) -> tuple[Site, TreePath] | None:
+    def _step(self, site: ValueSite, path: TreePath) -> tuple[ValueSite, TreePath] | None:
         """Where the value comes from unchanged; None if the instruction computes it."""
         instruction = site.instruction
         if instruction.opcode in _PASSED or (path and instruction.opcode == "copy"):
@@ -120,34 +120,34 @@ class ValueFlow:
             return self._called(site.beside(instruction.operands[0]), path)
         return self._called(site, path) if instruction.opcode in PLAIN_CALLS else None
 
-    def _called(self, site: Site, path: TreePath) -> tuple[Site, TreePath] | None:
+    def _called(self, site: ValueSite, path: TreePath) -> tuple[ValueSite, TreePath] | None:
         """The result of a call; of an equal earlier one if the run has taken its value."""
-        inside = Site((*site.around, site.instruction), site.trips, site.instruction.called[0].root)
+        inside = ValueSite((*site.around, site.instruction), site.trips, site.instruction.called[0].root)
         if (inside.key[0][:-1], inside.trips) in self.walked:
             return inside, path
         earlier = earlier_calls(self.homes[site.instruction]).get(site.instruction)
         return None if earlier is None else (site.beside(earlier), path)
 
-    def _taken(self, site: Site, path: TreePath) -> tuple[Site, TreePath] | None:
+    def _taken(self, site: ValueSite, path: TreePath) -> tuple[ValueSite, TreePath] | None:
         index = self.recorder.kept.get(site.beside(site.instruction.operands[0]).key)
         if index is None:
             return None
         number = branch_number(site.instruction, next(iter(index.values.values())))
         root = site.instruction.called[number].root
-        return Site((*site.around, site.instruction), site.trips, root), path
+        return ValueSite((*site.around, site.instruction), site.trips, root), path
 
-    def _argument(self, site: Site, path: TreePath) -> tuple[Site, TreePath] | None:
+    def _argument(self, site: ValueSite, path: TreePath) -> tuple[ValueSite, TreePath] | None:
         """What the caller passes for a parameter, or the trip before returns."""
         if not site.around:
             return None
         caller, number = site.around[-1], site.instruction.attributes.number
-        outside = Site(site.around[:-1], site.trips, caller)
+        outside = ValueSite(site.around[:-1], site.trips, caller)
         if caller.opcode == "while":
             trip = site.trips[-1]
             if trip > 1:
                 before = (*site.trips[:-1], trip - 1)
-                return Site(site.around, before, caller.attributes.body.root), path
-            return Site(site.around[:-1], site.trips[:-1], caller.operands[0]), path
+                return ValueSite(site.around, before, caller.attributes.body.root), path
+            return ValueSite(site.around[:-1], site.trips[:-1], caller.operands[0]), path
         if caller.opcode == "conditional":
             number = 1 + caller.called.index(self.homes[site.instruction])
         return (outside.beside(caller.operands[number]), path) if caller.opcode not in LOOPS else None
@@ -159,14 +159,14 @@ class ValueFlow:
             return self.origin(site.beside(site.instruction.operands[0]), origin.path)
         return self.origin(self._inside(site, count, site.instruction.attributes.body), origin.path)
 
-    def condition(self, site: Site, trip: int) -> Origin:
+    def condition(self, site: ValueSite, trip: int) -> Origin:
         """What decides whether a loop makes a trip."""
         return self.origin(self._inside(site, trip, site.instruction.attributes.condition))
 
-    def _inside(self, site: Site, trip: int, computation: Computation) -> Site:
-        return Site((*site.around, site.instruction), (*site.trips, trip), computation.root)
+    def _inside(self, site: ValueSite, trip: int, computation: Computation) -> ValueSite:
+        return ValueSite((*site.around, site.instruction), (*site.trips, trip), computation.root)
 
-    def count_trips(self, site: Site) -> int:
+    def count_trips(self, site: ValueSite) -> int:
         """How many trips of a loop the run has made, by the values of its condition."""
         if site not in self._trips:
             condition, count = site.instruction.attributes.condition, 0
@@ -175,7 +175,7 @@ class ValueFlow:
             self._trips[site] = count
         return self._trips[site]
 
-    def _is_true(self, site: Site) -> bool:
+    def _is_true(self, site: ValueSite) -> bool:
         kept = self.recorder.kept.get(site.key)
         return kept is not None and bool(next(iter(kept.values.values())))
 

@@ -246,7 +246,7 @@ class IdValues:
 # ----------------------------------------------------------------------------
 # Results of collectives: their labels, by the groups and the labels of the operands
 
-_COMMUTATIVE = frozenset({"add", "multiply", "minimum", "maximum", "and", "or", "xor"})
+COMMUTATIVE = frozenset({"add", "multiply", "minimum", "maximum", "and", "or", "xor"})
 _OPERANDWISE = (
     "all_reduce",
     "all_gather",
@@ -374,7 +374,7 @@ def _mark_permuted(arrivals: _Arrivals, labels: Labels) -> list[Any]:
 def _is_order_free(collective: Instruction) -> bool:
     """Whether a collective folds integers by one op that is commutative and associative."""
     root, parameters = collective.attributes.to_apply.root, collective.attributes.to_apply.parameters
-    is_plain = root.opcode in _COMMUTATIVE and {*root.operands} == {*parameters}
+    is_plain = root.opcode in COMMUTATIVE and {*root.operands} == {*parameters}
     shapes = [value.shape for value in (*parameters, *collective.operands)]
     return is_plain and all(isinstance(s, Shape) and s.dtype.kind in ("signed", "unsigned", "pred") for s in shapes)
 
