@@ -9,7 +9,6 @@ Sections:
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Context
@@ -29,7 +28,6 @@ from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.core.memos import memo, remembered
 from xbuild.process.limits import SHALLOW, DeadlineError, depth, room_for_calls, within
 from xbuild.properties.effects import name_in_report
-from xbuild.runtimes.machine import Grant
 from xbuild.runtimes.record import Runtime, runtime_of
 
 from ..compiler.emit import PlanOptions
@@ -249,10 +247,12 @@ def execute(
             feeds = feeds_by_device(infeed, len(devices))
             grid = Grid(devices, feeds, outfeed, send_buffers, grid_of(program))
             if record is not None:
-                grants = _grants(program, send_buffers, limits.seconds, record)
+                orders = (
+                    verdict_of(program, send_buffers, limits.seconds, record).interleavings if record.is_timed else ()
+                )
                 grid = RuntimeGrid(
                     devices, feeds, outfeed, send_buffers, grid_of(program),
-                    runtime=record, program=program, grants=grants,
+                    runtime=record, program=program, interleavings=orders,
                 )  # fmt: skip
             drive(grid, arguments, limits, verdict, flush)
         handout = Given(arguments)
@@ -310,13 +310,6 @@ def modules_of(program: Module | ModuleGroup) -> list[Module]:
     if isinstance(program, Module):
         return [program] * program.num_devices
     return [program.modules[device] for device in sorted(program.modules)]
-
-
-def _grants(
-    program: Module | ModuleGroup, send_buffers: float, seconds: float | None, runtime: Runtime
-) -> deque[Grant]:
-    """The order in which calls take places in the hang that the check found, if that order matters."""
-    return deque(verdict_of(program, send_buffers, seconds, runtime).grants if runtime.is_timed else ())
 
 
 def verdict_of(
