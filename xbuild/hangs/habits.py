@@ -146,7 +146,7 @@ class Habits:
                 found.append(self._find_oddity(rank, number, example[1], example[0]))
             elif own > 1:
                 continue
-            usual = _usual(contents, number)
+            usual = usual_places(contents, number)
             if usual and contents[number] not in {contents[one] for one in usual}:
                 found.append(self._find_oddity(rank, number, record.operations[usual[-1]]))
             elif (before := _usual_before(contents, number)) is not None:
@@ -224,7 +224,7 @@ class Habits:
             other, expected = most[0]
             expected = evolve(expected, group=roles[self._roles[other][expected.group]])
         else:
-            usual = _usual([content(each) for each in record.operations], len(record.operations))
+            usual = usual_places([content(each) for each in record.operations], len(record.operations))
             if not usual:
                 return None
             expected = record.operations[usual[-1]]
@@ -265,7 +265,7 @@ def _line(operation: Launch) -> Hashable:
     return operation.group, signature(operation), operation.pair
 
 
-def _usual(contents: Sequence[Hashable], number: int) -> list[int]:
+def usual_places(contents: Sequence[Hashable], number: int) -> list[int]:
     """The places of what followed the last operations before a place, where they occurred before.
 
     As many of them are compared as occurred at all.

@@ -1,30 +1,30 @@
-"""The wait-for graph of a stuck job over all its groups, and the ranks at its roots.
+"""The wait-for graph of a stuck job over all its groups.
 
 A rank is blocked at its first operation that has not completed (at all of them, if they were launched together or if
 the recorder keeps no order). There it waits for each member of the group that has not launched the operation, that is
-blocked at an earlier operation of its own, or that launched something else in its place. Who waits for nobody, and is
-waited for, is a root; a cycle without a way out is one as well, and the order of the operations in it is wrong.
+blocked at an earlier operation of its own, or that launched something else in its place.
 
 Sections:
 
     The graph
+    Waits at collectives
+    Waits at messages
     Disagreements: ranks that launched something else under the same number
-    Roots
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import pairwise
 
 import networkx as nx
 from attrs import define, evolve, field, frozen
 
-from .comparing import OUTPUT_SIZES, ROOTED, content, count_bytes, find_difference
-from .habits import Habits
-from .members import add_unseen_members, find_members, users
+from .comparing import OUTPUT_SIZES, content, count_bytes, find_difference
+from .completion import settle_completion
+from .habits import Habits, usual_places
 from .records import Launch, RankRecord, Root, StuckJob, name_ranks, user_frames
 
 
@@ -75,12 +75,7 @@ class JobWaits:
 def build_waits(job: StuckJob) -> JobWaits:
     """The wait-for graph of a job."""
     waits = JobWaits(job)
-    _drop_message_counts(job)
-    _apply_completed_counts(job)
-    find_members(job)
-    _infer_completion(job)
-    _correct_retired(job)
-    add_unseen_members(job)
+    settle_completion(job)
     weak = {**_message_disagreements(waits), **_disagreements(waits)}
     waits.flagged.update({rank: root for rank, root in job.different.items() if rank not in waits.flagged})
     for rank, record in job.ranks.items():
@@ -131,132 +126,8 @@ def _settle_messages(waits: JobWaits) -> None:
             waits.edges[rank][other] = RankWait(wait.at, "missing")
 
 
-def _drop_message_counts(job: StuckJob) -> None:
-    """Drop counts of groups with messages that count these and not collectives: they exceed every known collective."""
-    with_messages = {each.group for record in job.ranks.values() for each in record.operations if each.pair is not None}
-    most: dict[str, int] = defaultdict(lambda: -1)
-    for record in job.ranks.values():
-        for each in record.operations:
-            if each.pair is None and each.group in with_messages:
-                most[each.group] = max(most[each.group], each.sequence)
-    for record in job.ranks.values():
-        for group in with_messages & {*record.launched}:
-            if record.launched[group] > most[group]:
-                del record.launched[group]
-                record.completed.pop(group, None)
-
-
-def _apply_completed_counts(job: StuckJob) -> None:
-    """Mark collectives as completed up to the last completed number of their group."""
-    for record in job.ranks.values():
-        if record.is_completion_count:
-            continue
-        done = {
-            id(each)
-            for each in record.operations
-            if not each.is_done and each.pair is None and each.sequence <= record.completed.get(each.group, -1)
-        }
-        if done:
-            record.replace_operations([
-                evolve(each, is_done=True) if id(each) in done else each for each in record.operations
-            ])  # fmt: skip
-
-
-def _infer_completion(job: StuckJob) -> None:
-    """Where no rank has a completed operation, the back end keeps no states: infer them.
-
-    A collective that all members launched, and a message that both sides launched, has completed if a rank launched
-    another operation after it.
-    """
-    records = [record for record in job.ranks.values() if record.operations]
-    if not records or any(each.is_done for record in records for each in record.operations):
-        return
-    if any(number >= 0 for record in records for number in record.completed.values()):
-        return
-    job.add_limit(
-        "the back end records no completion: an operation counts as completed if all ranks of its group launched it, "
-        "and one of them went on"
-    )
-    passed = {each.key for record in records for each in record.operations[:-1] if each.pair is None}
-    messages: dict[tuple[tuple[int, int], int], list[Launch]] = defaultdict(list)
-    for record in records:
-        numbers: Counter[tuple[int, int]] = Counter()
-        for each in record.operations:
-            if each.pair is not None:
-                messages[each.pair, numbers[each.pair]].append(each)
-                numbers[each.pair] += 1
-    last = {id(record.operations[-1]) for record in records}
-    done = {
-        id(each)
-        for sides in messages.values()
-        for each in sides
-        if len(sides) == 2 and find_difference(*sides) is None and not all(id(side) in last for side in sides)
-    }
-    for record in records:
-        done |= {
-            id(each)
-            for each in record.operations
-            if each.pair is None and each.key in passed and _have_all_launched(job, each)
-        }
-    for record in records:
-        record.replace_operations([
-            evolve(each, is_done=True) if id(each) in done else each for each in record.operations
-        ])  # fmt: skip
-
-
-def _correct_retired(job: StuckJob) -> None:
-    """Where a back end keeps no states, correct what was retired because it failed, and what ended before it retired.
-
-    A collective that a member never launched has not completed, but one with a root completes on some ranks earlier:
-    it has failed if it is the last one of its rank and connections were lost. If a rank has ended, the others are ended
-    soon after, perhaps before the last completion is in their dumps.
-    """
-    lost = {*job.dead, *job.ended, *job.aborted}
-    least: dict[str, int] = {}
-    absent: dict[str, list[int]] = {}
-    for name, group in job.groups.items():
-        counts = {
-            rank: job.ranks[rank].launched.get(name, 0)
-            for rank in group.members or users(job, name)
-            if rank in job.ranks
-        }
-        least[name] = min(counts.values(), default=0)
-        absent[name] = [rank for rank, count in counts.items() if count == least[name]]
-    passed = {
-        each.key
-        for record in job.ranks.values()
-        for each in record.operations[:-1]
-        if each.is_done and each.pair is None and each.name not in ROOTED
-    }
-    pending = {each.key for record in job.ranks.values() for each in record.pending if each.pair is None}
-    for record in job.ranks.values():
-        changed = {}
-        for each in record.operations:
-            if each.pair is not None or each.is_started is not None or record.is_completion_count:
-                continue
-            is_missing = least[each.group] < each.sequence
-            is_last = each is record.operations[-1]
-            is_failed = is_last and job.aborted and each.key in pending and each.key not in passed
-            if each.is_done and (is_missing or is_failed):
-                is_lost = job.is_disconnected or not lost.isdisjoint(absent[each.group])
-                if each.name not in ROOTED or (is_last and is_lost):
-                    changed[id(each)] = False
-            elif not each.is_done and not is_missing and lost and each.key in passed:
-                changed[id(each)] = True
-        if changed:
-            record.replace_operations([
-                evolve(each, is_done=changed.get(id(each), each.is_done)) for each in record.operations
-            ])  # fmt: skip
-
-
-def _have_all_launched(job: StuckJob, operation: Launch) -> bool:
-    """Whether all members of the group, or else all ranks that used it, launched a collective."""
-    members = job.groups[operation.group].members
-    return all(
-        record.launched.get(operation.group, -1) >= operation.sequence
-        for rank, record in job.ranks.items()
-        if (rank in members if members is not None else operation.group in record.launched)
-    )
+# ----------------------------------------------------------------------------
+# Waits at collectives
 
 
 @frozen
@@ -310,6 +181,10 @@ def _find_holders(waits: JobWaits, operation: Launch) -> _Holders:
 def has_completed(record: RankRecord, operation: Launch) -> bool:
     own = record.find(*operation.key)
     return own.is_done if own is not None else operation.sequence <= record.completed.get(operation.group, -1)
+
+
+# ----------------------------------------------------------------------------
+# Waits at messages
 
 
 @define(eq=False)
@@ -599,20 +474,8 @@ def _used_to_launch(record: RankRecord, own: Launch, other: Launch) -> bool:
     if skipped == launched or not place:
         return False
     contents = [content(each) for each in record.operations[:place]]
-    return _followers(contents) in ({skipped}, set()) and (skipped, launched) in {*pairwise(contents)}
-
-
-_CONTEXT = 8
-
-
-def _followers(contents: Sequence[Hashable]) -> set[Hashable]:
-    """What followed the last operations where they occurred before: as many of them as occurred at all, up to eight."""
-    for length in range(min(_CONTEXT, len(contents) - 1), 0, -1):
-        last = contents[-length:]
-        found = {contents[end] for end in range(length, len(contents)) if contents[end - length : end] == last}
-        if found:
-            return found
-    return set()
+    usual = {contents[each] for each in usual_places(contents, place)}
+    return usual <= {skipped} and (skipped, launched) in {*pairwise(contents)}
 
 
 def _reopen(job: StuckJob, operations: Mapping[int, Launch]) -> None:
