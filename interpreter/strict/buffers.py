@@ -151,13 +151,7 @@ class BufferTracker:
         running = self.stack[-1]
         if running.caller is instruction:
             for path, held in running.results.items():
-                place = instruction, path
-                buffer = running.shared.get(place)
-                if buffer is None and running.frame.behind(instruction, path) is None:
-                    held = Held(TrackedBuffer(), 0, held.started)  # a compiler copies it to memory of its own
-                elif buffer is not None and buffer is not held.buffer:
-                    held = self._write(running, place, buffer)
-                running.held[place] = held
+                running.held[instruction, path] = self._received(running, (instruction, path), held)
             running.caller = None
             return
         if instruction.opcode in START_OF:
@@ -167,19 +161,35 @@ class BufferTracker:
         if instruction.opcode in DONE_OF:
             self._begin(running, instruction, reads + writes)
 
+    def _received(self, running: Running, place: Place, returned: Held) -> Held:
+        """What a caller holds of a part of its result: an operand, what a callee returned, or a copy of that."""
+        before = running.frame.behind(*place)
+        if before is not None:
+            return running.held[before]
+        buffer = running.shared.get(place)
+        if buffer is returned.buffer:
+            return returned
+        if not returned.started:  # a context is passed on, not read
+            self._look_for_writers(place, returned)
+        return self._write(running, place, buffer) if buffer is not None else Held(TrackedBuffer(), 0, returned.started)
+
     def _read_operands(self, running: Running, instruction: Instruction) -> list[Flight]:
         if is_view(instruction) and instruction.opcode not in DONE_OF:
             return []
         read, done = [], running.frame.done_of(instruction)
         for place in dict.fromkeys((each, path) for each in instruction.operands for path in arrays_of(each.shape)):
             held = running.held[place]
-            for flight in held.buffer.flights:
-                if flight.writes:
-                    value = value_text(running.frame.value_at(place))
-                    self._record(f"reads {value}, which {self._text(flight.start)} overwrites until {flight.done}")
+            self._look_for_writers(place, held)
             self._look_for_overwritten(place, held)
             read.append(Flight(instruction, done, held.buffer, writes=False, matters=True))
         return read
+
+    def _look_for_writers(self, place: Place, held: Held) -> None:
+        """Record a read of contents to which a start still writes."""
+        for flight in held.buffer.flights:
+            if flight.writes:
+                value = value_text(self.stack[-1].frame.value_at(place))
+                self._record(f"reads {value}, which {self._text(flight.start)} overwrites until {flight.done}")
 
     def _look_for_overwritten(self, place: Place, held: Held) -> None:
         """Record a read of contents that are overwritten, if the program states that the memory is shared."""

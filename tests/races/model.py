@@ -36,6 +36,7 @@ class Event:
     name: str
     pair: str = field(default="", kw_only=True)
     is_return: bool = field(default=False, kw_only=True)
+    is_name: bool = field(default=False, kw_only=True)
     reads: tuple[Array, ...] = ()
     writes: Array | None = None
     is_stated: bool = False
@@ -170,7 +171,9 @@ class _Unrolled:
                 self._read_return(step.results[self.choice], (result,), (operand,), depth + 1)
                 is_kept = [each == step.operand for each in step.results]
                 names[step.out] = (
-                    self._copy(result, step.out) if any(is_kept) and is_kept[self.choice] != all(is_kept) else result
+                    self._copy(result, step.operand)
+                    if any(is_kept) and is_kept[self.choice] != all(is_kept)
+                    else result
                 )
             else:
                 assert isinstance(step, Call)
@@ -183,12 +186,12 @@ class _Unrolled:
         """What a body returns is read at its end. What it made itself counts as what is in the cell from there on."""
         kept = tuple(each for each in arrays if each in given)
         made = tuple(each for each in arrays if each not in given)
-        self.lines.append(Line(Event(name, kept, depth=depth)))
+        self.lines.append(Line(Event(name, kept, depth=depth, is_name=True)))
         self.lines.append(Line(Event(name, made, depth=depth, is_return=True)))
 
     def _copy(self, array: Array, name: str) -> Array:
         kept = Array(self._new().cell, array.value)
-        self.lines.append(Line(Event(name, writes=kept)))
+        self.lines.append(Line(Event(name, (array,), kept)))
         return kept
 
     def _apart(self, after: Sequence[Array], before: Sequence[Array]) -> Iterator[Array]:
@@ -213,8 +216,8 @@ class _Unrolled:
             self.lines.append(Line(begins=(reads, Event(step.out, writes=result, depth=depth, pair=step.out))))
 
 
-Writing: TypeAlias = tuple[Value, str, bool]
-"""A value that was written, by which instruction, and whether its text says that it writes over its operand."""
+Writing: TypeAlias = tuple[Value, str, bool, int]
+"""A value that was written, by which instruction, whether its text says that it writes over its operand, its depth."""
 
 Contents: TypeAlias = tuple[tuple[Cell, tuple[Writing, ...]], ...]
 """What was written to each cell, in order."""
@@ -257,12 +260,14 @@ def _happen(event: Event, contents: Contents, donated: set[Cell]) -> tuple[Conte
         written = cells[array.cell]
         if written[-1][0] != array.value:
             place = max((n for n, (value, *_) in enumerate(written) if value == array.value), default=-1)
-            is_donated = array.cell in donated and event.depth == 0
-            is_stated = is_donated or all(stated for _, _, stated in written[place + 1 :])
-            wrong |= {WrongRead(writer, event.name, is_stated) for _, writer, _ in written[place + 1 :]}
+            later = written[place + 1 :]
+            if event.is_name and all(depth < event.depth for *_, depth in later):
+                continue  # what only passes through a body is not read by it
+            is_stated = (array.cell in donated and event.depth == 0) or all(stated for _, _, stated, _ in later)
+            wrong |= {WrongRead(writer, event.name, is_stated) for _, writer, _, _ in later}
             if event.is_return:  # one wrong read is enough: what is returned counts as the value from here on
                 cells[array.cell] = (*written, (array.value, *written[-1][1:]))
     if event.writes is not None:
-        writing = event.writes.value, event.name, event.is_stated
+        writing = event.writes.value, event.name, event.is_stated, event.depth
         cells[event.writes.cell] = (*cells.get(event.writes.cell, ()), writing)
     return tuple(sorted(cells.items())), wrong

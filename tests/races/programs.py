@@ -151,7 +151,7 @@ class _Drawing:
     def _start(self, _: int) -> None:
         if len(self.open) < 3:
             kinds: tuple[Pair, ...] = ("all_reduce", "all_gather", "permute", "copy", "transfer", "update")
-            out, operand, kind = self.name("pair"), self.some(), self.chance.choice(kinds)
+            out, operand, kind = self.name("pair"), self.some(), self.chance.choices(kinds, (1, 1, 1, 1, 1, 3))[0]
             if kind == "update":
                 self._lose(operand)
             self.open.append((out, kind))

@@ -302,9 +302,21 @@ class BufferFrame:
         if user.opcode in CALLERS:
             if user.opcode == "conditional" and user.operands[0] is place[0]:
                 return Site(self.path, user)
-            reads = (callee.frame.read_at(p) for callee in self.callees(user) for p in self._received(callee, place))
-            return next((site for site in reads if site is not None), None)
+            received = [(callee, p) for callee in self.callees(user) for p in self._received(callee, place)]
+            reads = (callee.frame.read_at(p) for callee, p in received)
+            copies = (callee.frame.copier for callee, p in received if self._is_copied(user, callee, p))
+            return next((site for site in (*reads, *copies) if site is not None), None)
         return None if is_view(user) and user.opcode not in DONE_OF else Site(self.path, user)
+
+    def _is_copied(self, caller: Instruction, callee: FrameCall, parameter: Place) -> bool:
+        """Whether a part of a parameter is returned, but is not the caller's result, so that it is copied."""
+        if caller.opcode == "while" and callee.frame.role != "loop":
+            return False
+        value = callee.frame.value_at(parameter)
+        return any(
+            callee.frame.returned(path) == value and self.behind(caller, path) is None
+            for path in arrays_of(caller.shape)
+        )
 
     def _received(self, callee: FrameCall, place: Place) -> list[Place]:
         """The parts of a callee's parameters that are a part of an operand."""
@@ -324,6 +336,11 @@ class BufferFrame:
             yield from arrays_of(user.shape)
         elif is_view(user):
             yield from (part for part, each in self._operands_in(user).items() if each == place)
+
+    @property
+    def copier(self) -> Site:
+        """Where what the computation returns is copied: its root."""
+        return Site(self.path, self.computation.root)
 
     def read_at(self, parameter: Place) -> Site | None:
         """Where the computation reads a part of a parameter, other than to return it."""
