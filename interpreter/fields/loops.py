@@ -423,11 +423,11 @@ class LoopSide:
         """A state in which new variables are at these places, where the second program is compared with the first."""
         draw, new = self.draw, list(state)
         if not self.side:
-            for place, value in enumerate(state):
-                shape = arrays_of(pair.loops[0])[place]
+            used = {pair.sources[n] for n in (pair.carried(1) if trip else pair.renewed(1))}
+            for place in sorted({*places, *used}):  # others, which each trip may change, are not kept
                 if place in places:
-                    new[place] = draws.field_array(shape, draw.random)
-                draw.values[pair.keys[0], trip, place] = np.asarray(value), np.asarray(new[place])
+                    new[place] = draws.field_array(arrays_of(pair.loops[0])[place], draw.random)
+                draw.values[pair.keys[0], trip, place] = np.asarray(state[place]), np.asarray(new[place])
             return new
         for place in places:
             source, part = pair.parts[place][device]
