@@ -37,6 +37,12 @@ TRUSTED = Sandbox("none")
 """No sandbox: the code has the rights of the user."""
 
 
+def python_words(code: str) -> list[str]:
+    """The command that runs code in Python, which finds this xbuild and no files of the user."""
+    root = str(Path(__file__).resolve().parents[2])
+    return [sys.executable, "-I", "-B", "-c", f"import sys; sys.path.insert(0, {root!r}); {code}"]
+
+
 def bubblewrap() -> Sandbox | None:
     """Bubblewrap, if it is installed and works here."""
     program = shutil.which("bwrap")
@@ -45,7 +51,7 @@ def bubblewrap() -> Sandbox | None:
     sandbox = Sandbox("bubblewrap", [program, *_bubblewrap_options()])
     try:
         tried = subprocess.run(
-            sandbox.command([sys.executable, "-I", "-c", "import numpy"]),
+            sandbox.command(python_words("import xbuild.learning.child")),
             stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
@@ -56,13 +62,13 @@ def bubblewrap() -> Sandbox | None:
 def _bubblewrap_options() -> Iterator[str]:
     """No network, no other processes, an empty home; read-only Python and packages, without the shipped solutions."""
     yield from ("--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--dev", "/dev", "--proc", "/proc")
+    yield from ("--tmpfs", "/tmp", "--chdir", "/tmp")  # first, in case Python or xbuild is below this folder
     for path in _SYSTEM:
         yield from ("--ro-bind-try", path, path)
     for path in sorted(_visible_folders()):
         yield from ("--ro-bind", path, path)
     for path in sorted(_hidden_folders()):
         yield from ("--tmpfs", path)
-    yield from ("--tmpfs", "/tmp", "--chdir", "/tmp")
 
 
 def _hidden_folders() -> set[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 from shape_inference import XbuildError
@@ -15,7 +13,7 @@ from .. import running
 from ..process.child import Ended, TooMuchOutputError, run_bounded
 from ..process.limits import DeadlineError, within
 from .puzzle import Puzzle, PuzzleJudgement, Unsolved, error_text
-from .sandbox import TRUSTED, Sandbox
+from .sandbox import TRUSTED, Sandbox, python_words
 
 SECONDS = 20.0
 """The seconds that a solution may take by the clock."""
@@ -56,7 +54,7 @@ def _write_in_child(puzzle: Puzzle, source: str, file: str, sandbox: Sandbox) ->
         raise Unsolved(f"the code of the solution has {len(source):,} characters; at most {MOST_SOURCE:,} are allowed")
     limits = {"seconds": PROCESSOR_SECONDS, "memory": MEMORY}
     request = {"source": source, "file": file, "task": puzzle.task.to_dict(), "limits": limits}
-    command = sandbox.command([sys.executable, "-I", "-B", "-c", _START])
+    command = sandbox.command(python_words("from xbuild.learning.child import main; main()"))
     try:
         ended = run_bounded(
             command, json.dumps(request).encode(), seconds=SECONDS, most=MOST_OUTPUT, environment=_ENVIRONMENT
@@ -68,8 +66,6 @@ def _write_in_child(puzzle: Puzzle, source: str, file: str, sandbox: Sandbox) ->
     return _text_of(ended)
 
 
-_ROOT = str(Path(__file__).resolve().parents[2])
-_START = f"import sys; sys.path.insert(0, {_ROOT!r}); from xbuild.learning.child import main; main()"
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
 
 
