@@ -237,6 +237,7 @@ class Habits:
         record = self.job.ranks[rank]
         launched, before = record.operations[number], record.operations[:number]
         group, is_old = expected.group, True
+        is_new = sum(content(each) == content(launched) for each in record.operations) == 1
         if other is not None:
             role = self._roles[other][expected.group]
             group = next(name for name, each in self._roles[rank].items() if each == role)
@@ -247,6 +248,9 @@ class Habits:
             contents = Counter(map(content, before))
             is_again = max(contents.values(), default=0) > 1 and _line(expected) in {*map(_line, before)}
             is_old = record.is_partial or is_again or content(expected) in contents
+            usual = usual_places([content(each) for each in record.operations], number)
+            if usual and is_new:  # the rank was here before, and knows what comes
+                is_old = _line(expected) in {_line(record.operations[each]) for each in usual}
         sequence, after = None, record.operations[number + 1 :]
         is_next = not any(each.pair == expected.pair and each.group == group for each in (launched, *after))
         if expected.pair is None:
@@ -255,7 +259,6 @@ class Habits:
             first = numbers[0] if numbers else record.launched.get(group, 0) + 1
             sequence = first + done
         is_tie = other is not None and not is_common
-        is_new = sum(content(each) == content(launched) for each in record.operations) == 1
         is_early = _is_early([*map(_line, before), _line(launched)], _line(expected))
         return Oddity(rank, launched, expected, group, sequence, is_old, is_new, is_next, is_early, is_common, is_tie)
 
