@@ -278,6 +278,14 @@ class _Node:
     causes: list[_Node] | None = None
 
 
+def _is_same_input(node: _Node) -> bool:
+    """Whether a value is the input of both programs that it should be, of which devices may have any parts."""
+    value, role = node.wrong.value.instruction, node.wrong.role
+    if not node.is_given or role is None or role.opcode != "parameter":
+        return False
+    return bool(value.attributes.number == role.instruction.attributes.number)
+
+
 @define(eq=False)
 class DivergenceSearch:
     """The search for the value at which the other program diverges."""
@@ -345,8 +353,13 @@ class DivergenceSearch:
         return top.causes
 
     def _conclude(self, node: _Node) -> list[_Node]:
-        if node.is_given:
+        if node.is_given or (node.data and not node.places and all(map(_is_same_input, node.data))):
             return []
+        causes = self._causes_behind(node)
+        is_order = all(each is node or each.wrong.value.opcode in MOVED for each in causes)
+        return [] if is_order and self._has_right_parts(node.wrong.value) else causes
+
+    def _causes_behind(self, node: _Node) -> list[_Node]:
         terms = [each for each in node.data if each.is_term]
         if terms and self._sums_or_spoils(node):
             for each in terms:
@@ -360,6 +373,21 @@ class DivergenceSearch:
                 return [cause for instruction, cause in sets[0].items() if instruction in shared]
             return self._explaining(node, [each for each in several if each.causes]) or [node]
         return [node]
+
+    def _has_right_parts(self, value: Origin) -> bool:
+        """Whether the first program has a part of what an op computes: the parts may be in another order here."""
+        if value.opcode in MOVED | MEETS or value.instruction not in self.other.homes:
+            return False
+        users = users_of(self.other.homes[value.instruction])
+        parts = [each for each in users.get(value.instruction, ()) if each.opcode in MOVED]
+        while parts:
+            part = parts.pop()
+            key = value.site.beside(part).key
+            kept = self.other.recorder.kept.get(key)
+            if key in self.roles.matched and kept is not None and kept.is_float and _vary(kept):
+                return True
+            parts += [each for each in users.get(part, ()) if each.opcode in MOVED]
+        return False
 
     @staticmethod
     def _sums_or_spoils(node: _Node) -> bool:
@@ -540,6 +568,11 @@ class DivergenceSearch:
 
 def _is_tiled(dims: Dims, tile: Dims) -> bool:
     return len(dims) == len(tile) and all(t and n % t == 0 for n, t in zip(dims, tile, strict=True))
+
+
+def _vary(kept: ObservedValue) -> bool:
+    """Whether the elements of a value are not all the same."""
+    return all(np.unique(array).size > 1 for array in kept.values.values())
 
 
 def _digests_of_parts(whole: ObservedValue, tile: Dims) -> set[int] | None:

@@ -54,6 +54,28 @@ ENTRY main {
   loop = (s32[], f32[4]) while(start), condition=condition, body=body
   ROOT result = f32[4] get-tuple-element(loop), index=1
 }"""
+FUSED = """HloModule fused
+ENTRY main {
+  x = f32[3,5] parameter(0)
+  a = f32[5,4] parameter(1)
+  b = f32[5,4] parameter(2)
+  weights = f32[5,8] concatenate(b, a), dimensions={1}
+  both = f32[3,8] dot(x, weights), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  right = f32[3,4] slice(both), slice={[0:3], [0:4]}
+  left = f32[3,4] slice(both), slice={[0:3], [4:8]}
+  ROOT product = f32[3,3] dot(left, right), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+}"""
+APART = """HloModule apart
+ENTRY main {
+  x = f32[3,5] parameter(0)
+  a = f32[5,4] parameter(1)
+  b = f32[5,4] parameter(2)
+  weights = f32[5,8] concatenate(a, b), dimensions={1}
+  both = f32[3,8] dot(x, weights), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  left = f32[3,4] slice(both), slice={[0:3], [0:4]}
+  right = f32[3,4] slice(both), slice={[0:3], [4:8]}
+  ROOT product = f32[3,3] dot(left, right), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+}"""
 LINES = {
     "another value of the program in the place of one": (MEAN, "share = f32[] divide(one, count)",
                                                           "share = f32[] copy(one)", "share"),
@@ -73,6 +95,15 @@ def test_the_changed_line_is_named(case: str) -> None:
     assert found.difference is not None
     assert found.difference.other is not None
     assert found.difference.other.name == name
+
+
+def test_a_wrong_part_of_a_fused_product_is_named() -> None:
+    assert xb.equivalent(APART, FUSED)
+    found = xb.equivalent(APART, FUSED.replace("slice={[0:3], [4:8]}", "slice={[0:3], [0:4]}"))
+    assert found.kind == "different"
+    assert found.difference is not None
+    assert found.difference.other is not None
+    assert found.difference.other.name == "left"
 
 
 # ----------------------------------------------------------------------------
@@ -198,6 +229,7 @@ def test_what_the_check_refuses_is_named() -> None:
     assert "is refused at all-reduce %all" in " ".join(str(found).split())
 
 
+@pytest.mark.slow
 def test_planted_faults_are_named() -> None:
     """Of all faults in a few programs, at least nine in ten, at the changed instruction or its user."""
     places: Counter[str] = Counter()
