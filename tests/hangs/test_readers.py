@@ -115,6 +115,13 @@ def test_a_real_log_of_stopped_heartbeats() -> None:
     assert diagnosis.job.formats == {"coordination service": 1}
 
 
+def test_a_real_log_of_a_process_that_ended_before_another() -> None:
+    diagnosis = find(DATA / "coordination_shutdown.log")
+    assert found(diagnosis) == ([0], ["never_launched"])
+    assert (diagnosis.roots[0].group, diagnosis.waiting) == ("Shutdown", {1: [0]})
+    assert any("rank 1 ended while rank 0 still ran" in limit for limit in diagnosis.limits)
+
+
 def test_a_barrier_that_lists_some_of_its_tasks(tmp_path: Path) -> None:
     (tmp_path / "stderr.log").write_text(
         "Barrier timed out. Id: save::3. This usually happens because.\n# of tasks that reached the barrier: 2/8.\n"

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from .records import DumpError, Launch, RankRecord, Root, StuckJob, XlaRendezvous, ranges
+from .records import DumpError, Launch, RankRecord, Root, StuckJob, XlaRendezvous, name_ranks, ranges
 
 MOST_TASKS = 1 << 20
 
@@ -211,7 +211,7 @@ def _read_ends(job: StuckJob, text: str) -> bool:
 
 _TASK = r"(?:/job:\w+/replica:\d+/task:)?\d{1,7}"
 _BARRIER = re.compile(
-    r"Barrier timed out\. Id: (?P<name>[^\s]{1,200}?)(?:::\d+)?\. [^\n]*\n"
+    r"Barrier timed out\. Id: (?P<name>[^\s]{1,200}?)(?:::\d+)*\. [^\n]*\n"
     r"# of tasks that reached the barrier: (?P<arrived>\d{1,7})/(?P<all>\d{1,7})\.\s*\n"
     rf"The first task at the barrier: (?P<first>{_TASK})\. Some timed out task names:\s*\n(?P<missing>(?:{_TASK}\n)*)"
 )
@@ -222,9 +222,10 @@ _UNHEALTHY = re.compile(rf"tasks are unhealthy \(stopped sending heartbeats\):\s
 def _read_coordination(job: StuckJob, text: str, source: str) -> bool:
     """Read which tasks never came to a barrier, and whose heartbeats stopped.
 
-    Tasks end after a barrier has timed out, so later heartbeats of those that never came are no cause.
+    Tasks end after a barrier has timed out, so later heartbeats of those that never came are no cause. The service's
+    barrier after a signal to end says nothing of the program.
     """
-    barriers = [*_BARRIER.finditer(text)]
+    barriers = [each for each in _BARRIER.finditer(text) if not each["name"].startswith("PREEMPTION_SYNC_BARRIER")]
     if barriers:
         _add_barrier(job, barriers[0], source)
     stopped = {number: match.start() for match in _HEARTBEAT.finditer(text) for number in _task_numbers(match[1])}
@@ -261,6 +262,12 @@ def _add_barrier(job: StuckJob, barrier: re.Match[str], source: str) -> None:
             record.replace_operations([
                 *record.operations, Launch(group.name, 1, "barrier", len(record.operations), False)
             ])  # fmt: skip
+    if group.name.startswith("Shutdown"):
+        job.add_limit(
+            f"a process comes to this barrier when its script ends: {name_ranks(came)} ended while "
+            f"{name_ranks(missing)} still ran, perhaps in a program that needs the others; `xbuild check` on the dumps "
+            "of all processes compares their programs"
+        )
     if not is_complete:
         job.add_limit(f"the log lists {len(missing):,} of the {size - arrived:,} tasks that never came to the barrier")
 
