@@ -161,7 +161,7 @@ class _Unrolled:
                     self._run(step.body, inside, depth + 1)
                     after = tuple(inside[each] for each in step.result)
                     self._read_return("again", after, state, depth + 1)
-                    state = tuple(self._apart(after, state))
+                    state = tuple(self._apart(after, state, depth + 1))
                 names.update(zip(step.out, state, strict=True))
             elif isinstance(step, Branch):
                 operand = names[step.operand]
@@ -171,7 +171,7 @@ class _Unrolled:
                 self._read_return(step.results[self.choice], (result,), (operand,), depth + 1)
                 is_kept = [each == step.operand for each in step.results]
                 names[step.out] = (
-                    self._copy(result, step.operand)
+                    self._copy(result, step.operand, depth + 1)
                     if any(is_kept) and is_kept[self.choice] != all(is_kept)
                     else result
                 )
@@ -189,17 +189,17 @@ class _Unrolled:
         self.lines.append(Line(Event(name, kept, depth=depth, is_name=True)))
         self.lines.append(Line(Event(name, made, depth=depth, is_return=True)))
 
-    def _copy(self, array: Array, name: str) -> Array:
+    def _copy(self, array: Array, name: str, depth: int) -> Array:
         kept = Array(self._new().cell, array.value)
-        self.lines.append(Line(Event(name, (array,), kept)))
+        self.lines.append(Line(Event(name, (array,), kept, depth=depth)))
         return kept
 
-    def _apart(self, after: Sequence[Array], before: Sequence[Array]) -> Iterator[Array]:
+    def _apart(self, after: Sequence[Array], before: Sequence[Array], depth: int) -> Iterator[Array]:
         """The state of a loop, with a copy of each array that is also in another part, or was there."""
         taken = {each.cell for each in before}
         for array, own in zip(after, before, strict=True):
             is_shared = array.cell in taken and array.cell != own.cell
-            yield self._copy(array, "again") if is_shared else array
+            yield self._copy(array, "again", depth) if is_shared else array
             taken.add(array.cell)
 
     def _start(self, step: Start, names: Mapping[str, Array], steps: Sequence[Step], depth: int) -> None:
