@@ -174,7 +174,7 @@ class SharedExtents:
     def _read_numbers(self, module: Module) -> dict[Instruction, Instruction]:
         """Let the number of a device have the axes along which collectives go, and constants with a row for each.
 
-        Axes keep their extents if devices are told apart in another way.
+        Axes keep their extents if anything else depends on the number of a device.
         """
         rows, is_only = rows_taken(module)
         if not is_only or any(is_kept(each) for one in reached(module.entry) for each in one.instructions):

@@ -527,7 +527,7 @@ def reduced(
 
     `fixed` are parameters of the first program whose extents stay. `by_trips`: the programs are compared trip by trip
     of their long loops, of which each starts from a state of new variables. `is_search`: extents are as small as can
-    be, so that a difference is one of the given programs, but that there is none says nothing.
+    be, so that a difference is one of the given programs; equal results say nothing of these.
     """
     if not isinstance(one.program, Module) or not isinstance(other.program, Module):
         return None
