@@ -131,7 +131,7 @@ def test_a_barrier_that_lists_some_of_its_tasks(tmp_path: Path) -> None:
     diagnosis = find(tmp_path)
     assert found(diagnosis) == ([1, 4], ["never_launched"])
     assert diagnosis.waiting == {5: [1, 4]}
-    assert "the log lists 2 of the 6 tasks that never came to the barrier" in diagnosis.limits
+    assert "the log lists 2 of the 6 tasks that never reached the barrier" in diagnosis.limits
 
 
 def test_inspector(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ _UNHEALTHY = re.compile(rf"tasks are unhealthy \(stopped sending heartbeats\):\s
 
 
 def _read_coordination(job: StuckJob, text: str, source: str) -> bool:
-    """Read which tasks never came to a barrier, and whose heartbeats stopped.
+    """Read which tasks never reached a barrier, and whose heartbeats stopped.
 
     Tasks end after a barrier has timed out, so later heartbeats of those that never came are no cause. The service's
     barrier after a signal to end says nothing of the program.
@@ -264,12 +264,12 @@ def _add_barrier(job: StuckJob, barrier: re.Match[str], source: str) -> None:
             ])  # fmt: skip
     if group.name.startswith("Shutdown"):
         job.add_limit(
-            f"a process comes to this barrier when its script ends: {name_ranks(came)} ended while "
+            f"a process reaches this barrier when its script ends: {name_ranks(came)} ended while "
             f"{name_ranks(missing)} still ran, perhaps in a program that needs the others; `xbuild check` on the dumps "
             "of all processes compares their programs"
         )
     if not is_complete:
-        job.add_limit(f"the log lists {len(missing):,} of the {size - arrived:,} tasks that never came to the barrier")
+        job.add_limit(f"the log lists {len(missing):,} of the {size - arrived:,} tasks that never reached the barrier")
 
 
 # ----------------------------------------------------------------------------
