@@ -322,7 +322,7 @@ def small_loops_count_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
 FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
     "no all-reduce": (lambda text: re.sub(r"all-reduce\(d.1\).*", "copy(d.1)", text), "all-reduce"),
     "wrong row": (lambda text: text.replace("(get-tuple-element.32, get-tuple-element.29,",
-                                            "(get-tuple-element.32, zero.1,"), "zero"),
+                                            "(get-tuple-element.32, zero.1,"), ""),
     "one device": (lambda text: text.replace("replica_groups={{0,1},{2,3}", "replica_groups={{0,3},{2,1}"), ""),
     "one layer": (lambda text: text.replace("  y.1 = f32[1,48] add(get-tuple-element.30, all-reduce.38)", """
   seven = s32[] constant(7)
