@@ -552,7 +552,7 @@ class ProgramComparison:
             assert found is not None
             if self.values:
                 return self._first_wrong_value(*recorders) or ProgramDifference(*found)
-            matching = ValueMatching(*recorders)
+            matching = ValueMatching(*recorders, ignores_units=True)
             value = matching.first_unmatched(self.one.modules[0].entry)
             outputs = [n for n in range(len(results[1][0])) if first_difference(*self.pair(n, *results))]
             other = find_divergence(

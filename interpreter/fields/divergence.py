@@ -102,7 +102,7 @@ class Roles:
             for parts in (self.other.recorder.kept[each] for each in others):
                 tile = next(iter(parts.values.values())).shape
                 seen[array.shape, tile] += 1
-                if tile == array.shape or seen[array.shape, tile] > _MOST_OF_A_SHAPE:
+                if tile == array.shape or len(tile) != array.ndim or seen[array.shape, tile] > _MOST_OF_A_SHAPE:
                     continue
                 tiles = tiles_of_devices(array, parts.values)
                 if all(len(each) == 1 for each in tiles.values()):
@@ -465,7 +465,7 @@ class DivergenceSearch:
                 and self._is_wrong(operand, roles if operand.opcode == "copy" else [*roles, *before])
                 and (passes or operand.key not in self.roles.matched)
             ):
-                node.data.append(self._node(_Wrong(operand, core), node))
+                node.data.append(self._node(_Wrong(operand, role if passes else core), node))
 
     def _is_place(self, operand: Origin) -> bool:
         """Whether a value that depends on the device alone is what it may be."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from math import prod
 from typing import Any, TypeAlias
 
@@ -130,15 +131,34 @@ def digest(value: Array | Digested) -> int:
     return int(tile_digests(value, value.shape).reshape(-1)[0]) if value.size else 0
 
 
-def tile_digests(value: Array, tile: Dims) -> Array:
-    """The digest of each tile of an array."""
+def tile_digests(value: Array, tile: Dims, shape: Dims | None = None) -> Array:
+    """The digest of each tile of an array; `shape` is that of the tile without some dimensions of extent 1."""
     words = random_words("element", value)
     grid = [n // t for n, t in zip(value.shape, tile, strict=True)]
     split = words.reshape([extent for pair in zip(grid, tile, strict=True) for extent in pair])
     rank = len(tile)
     rows = split.transpose([*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]).reshape(prod(grid), prod(tile))
     at = mixed(np.arange(rows.shape[1], dtype=np.uint64), 13)
-    return np.asarray(np.bitwise_xor.reduce(mixed(rows ^ at, 14), 1) ^ np.uint64(hash(tile) % 2**64))
+    return np.asarray(
+        np.bitwise_xor.reduce(mixed(rows ^ at, 14), 1) ^ np.uint64(hash(tile if shape is None else shape) % 2**64)
+    )
+
+
+_MOST_RANK = 6
+"""Beyond this rank, a tile has all dimensions of its value."""
+
+
+def _spread(shape: Dims, rank: int) -> Iterator[Dims]:
+    """The shapes of this rank that differ from a shape only in dimensions of extent 1; else the shape itself."""
+    if len(shape) == rank:
+        yield shape
+        return
+    extents = [extent for extent in shape if extent != 1]
+    for places in combinations(range(rank), len(extents)):
+        spread = [1] * rank
+        for place, extent in zip(places, extents, strict=True):
+            spread[place] = extent
+        yield tuple(spread)
 
 
 def tiles_of_devices(whole: Array, locals_: Mapping[int, Array | Digested]) -> dict[int, set[int]]:
@@ -159,11 +179,12 @@ class ValueMatching:
     """Values of one program found in another: the keys of each value there.
 
     The other program has a value of a global program in full or in tiles that cover it, and one of each device on the
-    same devices.
+    same devices. With `ignores_units`, tiles may have more or fewer dimensions of extent 1 than the value.
     """
 
     one: ValueRecorder
     other: ValueRecorder
+    ignores_units: bool = False
     found: dict[Key, list[Key]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -172,14 +193,21 @@ class ValueMatching:
             self.found[key] = [*self._places(kept, by_digest, tiles)]
 
     def _index(self) -> tuple[dict[int, list[Key]], dict[int, set[Dims]]]:
-        """The values of the other program by the digest on their first device, and the shapes of each rank."""
+        """The values of the other program by the digest on their first device, and shapes of tiles for each rank."""
         by_digest: dict[int, list[Key]] = defaultdict(list)
         tiles: dict[int, set[Dims]] = defaultdict(set)
         for key, kept in self.other.kept.items():
             first = kept.values[min(kept.values)]
             by_digest[kept.digest(min(kept.values))].append(key)
-            tiles[first.ndim].add(first.shape)
+            for rank in self._ranks(first.shape):
+                tiles[rank].add(first.shape)
         return by_digest, tiles
+
+    def _ranks(self, shape: Dims) -> Sequence[int]:
+        """The ranks of the values of which an array of this shape may be a tile."""
+        if not self.ignores_units:
+            return (len(shape),)
+        return range(sum(extent != 1 for extent in shape), max(len(shape), _MOST_RANK) + 1)
 
     def _places(
         self, kept: ObservedValue, by_digest: Mapping[int, list[Key]], tiles: Mapping[int, set[Dims]]
@@ -193,15 +221,18 @@ class ValueMatching:
                 key for key in by_digest.get(kept.digest(first), ()) if self._is_same(kept, self.other.kept[key])
             )
             return
-        for tile in tiles.get(value.ndim, ()):
-            if any(not t or n % t for n, t in zip(value.shape, tile, strict=True)):
-                continue
-            digests = tile_digests(value, tile)
-            wanted = set(digests.tolist())
-            for each in dict.fromkeys(digests.tolist()):
-                for key in by_digest.get(each, ()):
-                    if self._holds(self.other.kept[key], wanted):
-                        yield key
+        seen: set[Key] = set()
+        for shape in tiles.get(value.ndim, ()):
+            for tile in _spread(shape, value.ndim):
+                if any(not t or n % t for n, t in zip(value.shape, tile, strict=True)):
+                    continue
+                digests = tile_digests(value, tile, shape)
+                wanted = set(digests.tolist())
+                for each in dict.fromkeys(digests.tolist()):
+                    for key in by_digest.get(each, ()):
+                        if key not in seen and self._holds(self.other.kept[key], wanted):
+                            seen.add(key)
+                            yield key
 
     @staticmethod
     def _is_same(kept: ObservedValue, other: ObservedValue) -> bool:

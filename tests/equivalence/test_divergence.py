@@ -219,6 +219,40 @@ def test_the_wrong_one_of_several_exchanges_is_named(case: str) -> None:
     assert found.difference.other.name in names
 
 
+EXPERTS = """HloModule experts
+ENTRY main {
+  x = f32[32,8] parameter(0)
+  w = f32[4,8,8] parameter(1)
+  chunks = f32[8,4,8] reshape(x)
+  products = f32[4,8,8] dot(w, chunks), lhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_batch_dims={1}, \
+rhs_contracting_dims={2}
+  turned = f32[8,4,8] transpose(products), dimensions={2,0,1}
+  ROOT result = f32[32,8] reshape(turned)
+}"""
+SENT = """HloModule sent, num_partitions=4
+ENTRY main_spmd {
+  x = f32[8,8] parameter(0), sharding={devices=[4,1]<=[4]}
+  w = f32[1,8,8] parameter(1), sharding={devices=[4,1,1]<=[4]}
+  send = f32[2,4,8] reshape(x)
+  got = f32[2,4,8] all-to-all(send), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={1}
+  turned = f32[4,2,8] transpose(got), dimensions={1,0,2}
+  tokens = f32[8,8] reshape(turned)
+  weights = f32[8,8] reshape(w)
+  products = f32[8,8] dot(tokens, weights), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  split = f32[2,4,8] reshape(products)
+  back = f32[2,4,8] all-to-all(split), channel_id=2, replica_groups={{0,1,2,3}}, dimensions={1}
+  ROOT result = f32[8,8] reshape(back)
+}"""
+
+
+def test_a_right_part_with_other_dimensions_of_extent_1_is_not_named() -> None:
+    found = xb.equivalent(xb.parse_hlo(EXPERTS), xb.parse_hlo(SENT))
+    assert found.kind == "different"
+    assert found.difference is not None
+    assert found.difference.other is not None
+    assert found.difference.other.name in ("split", "back")
+
+
 def test_what_the_check_refuses_is_named() -> None:
     whole = xb.computation(xb.f32[4])(lambda x: x + x)
     found = xb.equivalent(whole, xb.parse_hlo(ALONE), inputs=[None], outputs=[None])
