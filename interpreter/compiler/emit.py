@@ -23,14 +23,13 @@ from shape_inference import AnyShape, Shape, TokenShape, leaves
 from shape_inference.elided import ElidedArray
 from shape_inference.trees import fill, flatten, map_leaves
 from shape_inference.types import f32, f64
-from xbuild.checking.races import CALLERS
 from xbuild.core.attributes import Array
 from xbuild.core.diagnostics import BuildError
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.hooks import Hook
 from xbuild.core.op import OPS, opcodes
 from xbuild.process.limits import ask
-from xbuild.properties.effects import is_under_way
+from xbuild.properties.effects import CALLERS, is_under_way
 
 from ..kernels.dots import dot_knowing
 from ..kernels.elementwise import BINARY, NEAR_ZERO, UNARY

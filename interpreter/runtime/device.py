@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import define, field
@@ -18,8 +18,11 @@ from ..compiler.plan import Plan
 from ..compiler.requests import Request
 from ..compiler.sharing import SharedPool
 from ..kernels.random_bits import RandomState
-from ..strict import BufferTracker, Ledger
+from ..strict import Ledger
 from .observers import MarkObserver, PathObserver, Watching
+
+if TYPE_CHECKING:
+    from ..strict.buffers import BufferTracker
 
 
 @define(eq=False, repr=False)

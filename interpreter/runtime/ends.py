@@ -37,7 +37,6 @@ from xbuild.properties.effects import (
     spelling,
     start_of,
 )
-from xbuild.runtimes.machine import CallsDiffer
 
 from ..compiler.requests import Request
 from ..custom_calls import CustomCallError
@@ -111,10 +110,10 @@ def _report_of(grid: Grid, error: BaseException, verdict: Verdict | None) -> Rep
     if isinstance(error, TransferMismatch):
         cause = "a send and its recv must have the same shape; messages on one channel arrive in the order of the sends"
         return Report("transfer_mismatch", str(error), device_states(grid, None, ()), cause, "", error.sides)
-    if isinstance(error, CallsDiffer):
-        return grid.mismatch_report(error)
     if isinstance(error, CustomCallError):
         return unregistered(grid, error)
+    if (report := grid.mismatch_report(error)) is not None:
+        return report
     if isinstance(error, KeyboardInterrupt):
         return interrupted(grid, "interrupted", "interrupted", error.__traceback__, verdict)
     if isinstance(error, MemoryError):

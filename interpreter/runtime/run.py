@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Context
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from attrs import define, evolve, field
@@ -28,7 +28,6 @@ from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.core.memos import memo, remembered
 from xbuild.process.limits import SHALLOW, DeadlineError, depth, room_for_calls, within
 from xbuild.properties.effects import name_in_report
-from xbuild.runtimes.record import Runtime, runtime_of
 
 from ..compiler.emit import PlanOptions
 from ..compiler.facts import MOST_BYTES, communicates, depends_on_device, largest_buffer, largest_value
@@ -49,14 +48,17 @@ from ..rules.denormals import (
     with_mode,
 )
 from ..rules.limits import Limits, unlimited
-from ..strict import BufferTracker, Ledger, StrictFailure, check_promises, frames_by_device
+from ..strict import Ledger, StrictFailure, check_promises
 from .device import Device
 from .ends import drive, raise_end
 from .estimates import YEAR, check_bytes, check_time, least_seconds
 from .grid import Grid
 from .observers import AnyObserver, MarkObserver, PathObserver, Watching, as_path_observer
 from .report import Report, Stopped
-from .runtime_grid import RuntimeGrid
+
+if TYPE_CHECKING:
+    from xbuild.checking.races import BufferFrame
+    from xbuild.runtimes.record import Runtime
 
 
 def evaluate(
@@ -209,7 +211,11 @@ def execute(
         limits = limits or Limits()
         if not check:
             _refuse_absent_devices(program)
-        record = None if runtime is None else runtime_of(runtime)
+        record = None
+        if runtime is not None:
+            from xbuild.runtimes.record import runtime_of  # few runs are those of a runtime
+
+            record = runtime_of(runtime)
         verdict = checked(program, send_buffers, limits.seconds, record) if check else None
         modules = modules_of(program)
         check_targets(modules)
@@ -230,7 +236,11 @@ def execute(
                 observed=isinstance(watch, PathObserver), marked=isinstance(watch, MarkObserver), sequential=sequential,
                 shared=shared, strict=strict, flushed=flush and not HAS_MODE,
             )  # fmt: skip
-            frames = frames_by_device(program) if strict else {}
+            frames: Mapping[int, BufferFrame] = {}
+            if strict:
+                from ..strict.buffers import BufferTracker, frames_by_device
+
+                frames = frames_by_device(program)
             plans = [
                 plan_of(module.entry, _ordered(evolve(options, buffered=True) if n in frames else options, verdict, n))
                 for n, module in enumerate(modules)
@@ -247,6 +257,8 @@ def execute(
             feeds = feeds_by_device(infeed, len(devices))
             grid = Grid(devices, feeds, outfeed, send_buffers, grid_of(program))
             if record is not None:
+                from .runtime_grid import RuntimeGrid
+
                 orders = (
                     verdict_of(program, send_buffers, limits.seconds, record).interleavings if record.is_timed else ()
                 )

@@ -278,7 +278,9 @@ class RuntimeGrid(Grid):
         open_to_run = let_through(verdict, other_than="STARVED" if why.kind == "infeed_starved" else "")
         return Report(why.kind, "no device can continue", tuple(states), cause, open_to_run, (), why.repair)
 
-    def mismatch_report(self, error: CallsDiffer) -> Report:
+    def mismatch_report(self, error: BaseException) -> Report | None:
+        if not isinstance(error, CallsDiffer):
+            return None
         why = explain_difference(self.runtime, error)
         is_transfer = error.first[1].kind in (SEND, RECV)
         sides = []

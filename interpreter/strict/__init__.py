@@ -1,8 +1,6 @@
 """Strict runs, which check each result for clamped, dropped, out-of-range and undefined values, NaN and infinity."""
 
 from . import checks as checks  # importing the module registers the checks with the compiler
-from .buffers import BufferTracker as BufferTracker
-from .buffers import frames_by_device as frames_by_device
 from .findings import StrictFailure as StrictFailure
 from .findings import StrictFinding as StrictFinding
 from .findings import StrictReport as StrictReport

@@ -13,7 +13,7 @@ import functools
 import heapq
 import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Sized
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import define, evolve, frozen
 
@@ -48,7 +48,6 @@ from ..properties.sites import (
 from ..properties.trip_counts import never_ends
 from ..properties.waiting import KINDS, sequences_of
 from ..running import one_evaluator
-from ..runtimes.record import Runtime, runtime_of
 from ..sharding.unpartitioned import annotated_devices, not_partitioned
 from .dataflow.analysis import Leaf
 from .dataflow.decisions import Decisions
@@ -60,18 +59,14 @@ from .deadlock.repair import find_repair, most_tries
 from .model.describe import finding
 from .model.program import GridProgram, Order, Orders, Schedule, as_program, devices_text, program_of
 from .model.verdict import CheckArguments, Finding, Repair, Scope, Verdict, VerdictKind
-from .races import with_races
-from .scenarios import (
-    RuntimeConclusion,
-    RuntimeStage,
-    conclude,
-    external_wait_findings,
-    identities_under,
-    orders_to_try,
-)
+from .scenarios import conclude, external_wait_findings
 from .structure.collective_matching import collective_faults, collective_identities, faults_by_themselves
 from .structure.structure import structure_faults
 from .structure.transfers import match_transfers
+
+if TYPE_CHECKING:
+    from ..runtimes.record import Runtime
+    from .scenarios.runtime_stage import RuntimeConclusion
 
 # ----------------------------------------------------------------------------
 # check and schedule: the stages in order, and the verdict
@@ -117,12 +112,15 @@ def check(
 
     Source: Operation Semantics, Send (scheduling of channel instructions).
     """
-    record = None if runtime is None else runtime_of(runtime)
-    arguments = CheckArguments(program_of(as_program(program), schedule), send_buffers, _infeed_counts(infeed), record)
+    if runtime is not None:
+        from ..runtimes.record import runtime_of  # few checks are those of a runtime
+
+        runtime = runtime_of(runtime)
+    arguments = CheckArguments(program_of(as_program(program), schedule), send_buffers, _infeed_counts(infeed), runtime)
     with no_collection(), room_for_calls({device_class.module.entry for device_class in arguments.program.classes}):
         try:
             with within(max_seconds), during("checking the program"):
-                found = with_races(_verdict(arguments), arguments.program)
+                found = _with_races(_verdict(arguments), arguments.program)
                 return evolve(found, asked=arguments, notes=(*found.notes, *_notes(arguments.program)))
         except DeadlineError:
             if max_seconds is None:  # the deadline is that of a caller
@@ -214,12 +212,24 @@ def _infeed_counts(infeed: Mapping[int, Any] | Sequence[Any] | None) -> dict[int
     return {device: len(each) if isinstance(each, Sized) else int(each) for device, each in items}
 
 
+def _with_races(verdict: Verdict, program: GridProgram) -> Verdict:
+    """The verdict, or an error if programs that it does not refuse have races in their schedules."""
+    if verdict.refused or not any(each.module.is_scheduled for each in program.classes):
+        return verdict
+    from .races import race_findings  # few programs have a final order
+
+    races = race_findings(program)
+    return Verdict("error", "given", tuple(races)) if races else verdict
+
+
 # ----------------------------------------------------------------------------
 # The check under a runtime
 
 
 def _verdict_under(arguments: CheckArguments, runtime: Runtime) -> Verdict:
     """The verdict on programs that wait as a runtime makes them wait."""
+    from .scenarios.runtime_stage import RuntimeConclusion, RuntimeStage, orders_to_try
+
     program = arguments.program
     context = _context_under(arguments, runtime)
     if isinstance(context, Verdict):
@@ -303,6 +313,8 @@ def _context_under(arguments: CheckArguments, runtime: Runtime) -> LevelContext 
     faults = faults or faults_by_themselves(program) or declared_types(program)
     if faults:
         return Verdict("error", "every", tuple(faults))
+    from .scenarios.runtime_stage import identities_under
+
     identity = identities_under(runtime, collective_identities(program))
     return LevelContext(program, found, identity, arguments.send_buffers, arguments.infeed)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import frozen
@@ -17,7 +17,6 @@ from shape_inference.escaping import in_line
 from ..checking.model.verdict import report_lines
 from ..core.issues import Issue
 from ..files.targets import TargetError, UserError, is_dump
-from ..runtimes.record import Runtime
 from ..sharding.unpartitioned import annotated_devices, is_per_device_in_part
 from .candidates import targets
 from .formats import REFUSAL, issues_of, say_programs, say_result
@@ -40,6 +39,9 @@ from .options import (
 from .outputs import MORE, check_distinct, prints_document, report_width, say, say_lines, say_written, target_input
 from .run import SEED, load_arguments
 from .viz import format_of, takes_theme, write, write_folder
+
+if TYPE_CHECKING:
+    from ..runtimes.record import Runtime
 
 
 @main.command()

@@ -275,10 +275,8 @@ Waiting: TypeAlias = Mapping[str, Any]
 
 def takes_runtime(command: Command) -> Command:
     """A decorator that adds the option --runtime, whose value is a record, to a command that checks or runs."""
-    from ..runtimes.record import RUNTIMES
-
     sentence = (
-        f"Make devices wait as this runtime does: {', '.join(RUNTIMES)}, or a TOML file with the fields of "
+        "Make devices wait as this runtime does: nccl, gloo, xla_cpu, xla_gpu, tpu, or a TOML file with the fields of "
         "xb.Runtime.  [default: none]"
     )
     kind = "NAME|FILE.toml"

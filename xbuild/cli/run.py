@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -30,7 +30,6 @@ from ..files import arrays as npz
 from ..files.targets import file_of
 from ..properties.effects import is_debug_print
 from ..properties.sites import reached
-from ..runtimes.record import Runtime
 from .formats import say_result
 from .group import RUN_SECONDS, Amount, entries, load, main, module_of, report_failures, require, stop, takes_target
 from .options import (
@@ -52,6 +51,9 @@ from .options import (
     warn_not_partitioned,
 )
 from .outputs import MORE, check_distinct, prints_document, say, say_written, target_input, write_atomically
+
+if TYPE_CHECKING:
+    from ..runtimes.record import Runtime
 
 # ----------------------------------------------------------------------------
 # The summary of the results

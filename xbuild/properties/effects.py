@@ -355,6 +355,8 @@ PLAIN_CALLS = opcodes(lambda op: op.calls == "once")
 LOOPS = opcodes(lambda op: op.calls == "loop")
 UNITS = LOOPS | opcodes(lambda op: op.calls == "branch")
 FOLLOWED = PLAIN_CALLS | UNITS
+CALLERS = frozenset({"call", "conditional", "while"})
+"""Ops whose callees read and write buffers of the caller; what a fusion or an async-start calls does so as one op."""
 
 
 def steps(instruction: Instruction) -> Iterator[CallStep]:

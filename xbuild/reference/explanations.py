@@ -125,8 +125,8 @@ EXPLANATIONS = {
     "not_partitioned": "This is one program for all devices together; XLA's partitioner has not made one for each "
     "device yet.",
     "peer_mismatch": "The two ends of a channel name different devices as each other's peer.",
-    "race": "An instruction overwrites a buffer before all readers of its value have ended, or while a start still writes "
-    "to it.",
+    "race": "An instruction overwrites a buffer before all readers of its value have ended, or while a start still "
+    "writes to it.",
     "reducer_mismatch": "Programs meet in a collective, but use different reducers.",
     "self_send": "A device sends to itself.",
     "shape_mismatch": "Two statements of a shape differ: a send and its recv, or HLO text and shape inference.",

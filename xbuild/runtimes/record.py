@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -184,6 +183,8 @@ def runtime_of(given: Runtime | str) -> Runtime:
 
 def runtime_from_text(text: str, name: str) -> Runtime:
     """The runtime that a TOML document describes: its fields, and `preset`, the runtime that they change."""
+    import tomllib  # few runtimes are files
+
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

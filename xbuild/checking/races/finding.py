@@ -29,6 +29,7 @@ from ...core.graph import Computation, Instruction, Module
 from ...core.memos import remembered
 from ...process.progress import over
 from ...properties.effects import (
+    CALLERS,
     DONE_OF,
     START_OF,
     CallStep,
@@ -46,7 +47,7 @@ from ...properties.sources import Place
 from ...text.header import ALIASES, stated_aliases
 from ..model.describe import finding
 from ..model.program import DeviceClass, GridProgram
-from ..model.verdict import Finding, Verdict
+from ..model.verdict import Finding
 from .memory import arrays_of, is_view, operands_in, states_aliases, written_over
 
 # ----------------------------------------------------------------------------
@@ -54,9 +55,6 @@ from .memory import arrays_of, is_view, operands_in, states_aliases, written_ove
 
 Role: TypeAlias = Literal["entry", "once", "loop"]
 """How a computation runs: as the entry, once for each call, or as the body of a loop, once for each trip."""
-
-CALLERS = ("call", "conditional", "while")
-"""Ops whose callees are followed. What a fusion or an async-start calls reads and writes as one op."""
 
 _LOST = -1
 """The first index of a part that is in no result: what a callee writes over an operand and does not return."""
@@ -531,12 +529,6 @@ class ProgramMemory:
         entry = self.entry
         assert entry.buffers is not None
         return [entry, *self.frames.values()]
-
-
-def with_races(verdict: Verdict, program: GridProgram) -> Verdict:
-    """The verdict, or an error if programs that it does not refuse have races in their schedules."""
-    races = [] if verdict.refused else race_findings(program)
-    return Verdict("error", "given", tuple(races)) if races else verdict
 
 
 def race_findings(program: GridProgram) -> list[Finding]:

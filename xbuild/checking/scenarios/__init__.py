@@ -3,10 +3,6 @@
 The rest is what the game of schedules reads: the scenarios, and the events of each device in each of them.
 """
 
-from .runtime_stage import RuntimeConclusion as RuntimeConclusion
-from .runtime_stage import RuntimeStage as RuntimeStage
-from .runtime_stage import identities_under as identities_under
-from .runtime_stage import orders_to_try as orders_to_try
 from .scenarios import Scenarios as Scenarios
 from .scenarios import Traces as Traces
 from .search import order_parts as order_parts
