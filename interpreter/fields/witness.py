@@ -17,6 +17,7 @@ from xbuild.core.graph import Module, ModuleGroup
 from xbuild.process.progress import over
 
 from ..custom_calls import standing_in
+from ..rules.limits import Limits
 from ..runtime.report import Stopped
 from ..runtime.run import execute, modules_of
 from . import draws
@@ -55,6 +56,8 @@ ROUNDS = 4
 """How often literals are moved within their rounding."""
 SHARE, LEAST_SECONDS = 0.3, 5.0
 """The runs may take this part of the time of the evaluation over the fields, or these seconds if that is more."""
+LONGEST = 60.0
+"""One run may take as long as the evaluation over the fields, or these seconds if that is more."""
 
 Rows: TypeAlias = tuple[Any, Any]
 """The arrays of the devices of both programs."""
@@ -98,9 +101,13 @@ class ProbeResults:
 
 @define(eq=False, slots=False)
 class Runs:
-    """The runs of two programs: in their own types, and with all floats as f64 or f32."""
+    """The runs of two programs: in their own types, and with all floats as f64 or f32.
+
+    A run that takes more than `longest` seconds is stopped, and shows nothing.
+    """
 
     comparison: ProgramComparison
+    longest: float = float("inf")
     _forms: dict[tuple[str, bool], Any] = field(factory=dict)
 
     def programs(self, types: str, *, rounds_integers: bool = False) -> Any:
@@ -159,8 +166,13 @@ class Runs:
     def run_both(self, programs: Any, rows: Rows) -> Results | None:
         """The results of both programs; None if a run is refused or stops."""
         try:
+            limits = self.comparison.limits
+            seconds = min(self.longest, float("inf") if limits.seconds is None else limits.seconds)
+            limits = evolve(limits, seconds=None if seconds == float("inf") else seconds)
             with np.errstate(all="ignore"):
-                left, right = (_run_program(*pair, self.comparison) for pair in zip(programs, rows, strict=True))
+                left, right = (
+                    _run_program(*pair, self.comparison, limits) for pair in zip(programs, rows, strict=True)
+                )
         except XbuildError:
             return None
         except Stopped as error:
@@ -413,7 +425,7 @@ def run_probes(comparison: ProgramComparison, seconds: float) -> ProbeResults:
     reason = _not_run(comparison)
     if reason:
         return ProbeResults(left_out=reason)
-    runs, kept, left_out = Runs(comparison), list(_probes(comparison)), ""
+    runs, kept, left_out = Runs(comparison, max(LONGEST, seconds)), list(_probes(comparison)), ""
     begun, most = time.process_time(), max(LEAST_SECONDS, SHARE * seconds)
     far: dict[str, Counterexample] = {}
     kinds: dict[str, None] = {}
@@ -437,7 +449,8 @@ def run_probes(comparison: ProgramComparison, seconds: float) -> ProbeResults:
             is_slow = True
             search, left_out = _smaller_runs(comparison, runs, after=probe.name)
 
-    return ProbeResults(None, tuple(far.values()), tuple(kinds), left_out if kinds else "every run stopped")
+    stopped = f"every run stopped, at an error or after {runs.longest:.0f} s"
+    return ProbeResults(None, tuple(far.values()), tuple(kinds), left_out if kinds else stopped)
 
 
 def _smaller_runs(comparison: ProgramComparison, runs: Runs, *, after: str) -> tuple[Runs, str]:
@@ -445,7 +458,7 @@ def _smaller_runs(comparison: ProgramComparison, runs: Runs, *, after: str) -> t
     for factor in FACTORS:
         there = comparison.smaller(factor)
         if there is not None:
-            found = Runs(there)
+            found = Runs(there, runs.longest)
             seen = found.run_probe(0, ORDINARY)
             if seen is not None and seen.example is None:
                 return found, f"the inputs after the {after} ones were run with large extents divided by {factor}"
@@ -528,13 +541,15 @@ def _relative_gap(expected: Array, given: Array, *, specials: bool = True) -> Ar
     return np.where(_specials((expected, given)), 1.0, found) if specials else found
 
 
-def _run_program(program: Module | ModuleGroup, rows: Any, comparison: ProgramComparison) -> list[list[Any]]:
+def _run_program(
+    program: Module | ModuleGroup, rows: Any, comparison: ProgramComparison, limits: Limits
+) -> list[list[Any]]:
     inputs, modules = [], modules_of(program)
     for module, row in zip(modules, rows, strict=True):
         arrays = iter([_of_type(*pair) for pair in zip(row, draws.shapes_of(module.entry.parameters), strict=True)])
         inputs.append([draws.nest_arrays(arrays, parameter.shape) for parameter in module.entry.parameters])
     with standing_in(comparison.stand_in):
-        found = execute(program, inputs, limits=comparison.limits)
+        found = execute(program, inputs, limits=limits)
     return [draws.flat_arrays(value, m.entry.root.shape) for value, m in zip(found, modules, strict=True)]
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xbuild as xb
-from interpreter.fields import witness
+from interpreter.fields import comparison, witness
 from interpreter.fields.draws import NAMED, Domain, domain_of
 from interpreter.fields.probes import probes
 from interpreter.fields.rules import literals, residues
@@ -202,6 +202,22 @@ def test_signs_and_roots_obey_their_laws(number: int) -> None:
         assert not is_negative(found)
         for small in (2, 3, 5, 7, 10):
             assert is_negative(residues.multiply(word, residues.of_integers(np.array(small)))) == is_negative(word)
+
+
+def test_a_run_that_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness, "LONGEST", 0.0)
+    monkeypatch.setattr(comparison, "run_probes", lambda compared, seconds: witness.run_probes(compared, 0.0))
+
+    def loop(step: Any) -> xb.Computation:
+        return xb.computation(f[4])(
+            lambda x: xb.while_((0, x), lambda each: each[0] < 20, lambda each: (each[0] + 1, step(each[1])))[1]
+        )
+
+    one, other = loop(lambda x: x + x), loop(lambda x: x * 2.0)
+    found = xb.equivalent(one, other)
+    assert found, str(found)
+    assert found.kinds == ()
+    assert "not run in floating point: every run stopped, at an error or after 0 s" in str(found)
 
 
 def test_large_programs_are_searched_at_smaller_extents(monkeypatch: pytest.MonkeyPatch) -> None:
