@@ -76,7 +76,7 @@ def test_the_environment_guards_a_script(tmp_path: Path) -> None:
     assert "jit_step is refused; it runs anyway" in said
     status, out, said = run(tmp_path, [], ["ok"], XBUILD_GUARD="loud")
     assert (status, out.splitlines()[-1]) == (0, "end ok")
-    assert "xbuild guard: not installed: guard: mode is 'loud'; expected one of stop, warn, report" in said
+    assert "xbuild guard: not installed: guard: mode is 'loud'; expected one of stop, strict, warn, report" in said
 
 
 def test_without_a_guard_nothing_is_imported(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_a_program_among_the_dumps_that_cannot_be_read_is_a_note(tmp_path: Path)
     (tmp_path / "step.hlo").write_text("HloModule broken\nENTRY nonsense\n")
     result = _run(tmp_path)
     assert result.exit_code == 1
-    assert "is not used as --program" in result.output
+    assert "is not used as --program" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("system", HOW)
