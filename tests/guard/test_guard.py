@@ -110,7 +110,7 @@ def test_the_mode_strict_stops_what_hangs_on_some_data(capsys: pytest.CaptureFix
     assert said.startswith("xbuild guard: jit_clip may hang: the data decide; it was stopped before it ran\ndepends: ")
     with guard.active("stop"):
         guard.see("jit_other", MAY_HANG, DEVICES)
-    assert "it runs; the mode strict stops such programs" in capsys.readouterr().err
+    assert "it runs; --strict (XBUILD_GUARD=strict) stops such programs" in capsys.readouterr().err
 
 
 def test_a_report_has_a_page_the_texts_and_the_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,3 +158,51 @@ def test_redact_covers_hosts_and_instructions(tmp_path: Path) -> None:
     assert "secret" in open_report.output
     assert "secret" not in result.output
     assert [root["rank"] for root in json.loads(result.output)["roots"]] == [2]
+
+
+SHARED_CHANNEL = """HloModule jit_step, num_partitions=4
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }
+update { g = f32[] parameter(0)
+  ROOT mean = f32[] all-reduce(g), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=add }
+skip { ROOT g = f32[] parameter(0) }
+ENTRY main {
+  x = f32[] parameter(0)
+  ok = pred[] parameter(1)
+  loss = f32[] all-reduce(x), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=add
+  ROOT new = f32[] conditional(ok, loss, loss), true_computation=update, false_computation=skip
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "note"),
+    [
+        ("", "", "mean in true_computation of conditional new", ""),
+        ("conditional(ok", "conditional(same", "loss", "the log fits loss and mean, which are the same to XLA"),
+    ],
+)
+def test_of_collectives_with_one_channel_that_which_a_finding_explains(
+    old: str, new: str, place: str, note: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "step.hlo"
+    same = "  zero = f32[] constant(0)\n  same = pred[] compare(loss, zero), direction=GT\n  ROOT new"
+    program.write_text(SHARED_CHANNEL.replace(old, new).replace("  ROOT new", same if new else "  ROOT new"))
+    said = " ".join(_run(DATA / "xla_cpu_rendezvous.log", "--program", program).output.split())
+    assert f"ranks 0-3 meet at {place}" in said
+    assert note in said
+    assert ("they do if the predicate of new differs between devices 0-3" in said) is not bool(new)
+
+
+def test_a_program_that_only_some_processes_compiled(tmp_path: Path) -> None:
+    for process in (0, 1):
+        folder = tmp_path / f"process_{process}"
+        folder.mkdir()
+        (folder / "module_0000.jit_both.cpu_after_optimizations.txt").write_text(
+            SHARED_CHANNEL.replace("jit_step", "jit_both")
+        )
+    (tmp_path / "process_0" / "module_0001.jit_step.cpu_after_optimizations.txt").write_text(SHARED_CHANNEL)
+    said = " ".join(_run(DATA / "coordination_shutdown.log", "--program", tmp_path).output.split())
+    assert "cause only process 0 compiled jit_step: if it spans devices of process 1, it waits for them forever" in said
+    assert "healthy machines hang as well: the processes of the job run different programs" in said

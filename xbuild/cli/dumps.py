@@ -232,10 +232,7 @@ def _compare_processes(
         devices = max((module.num_devices for module in modules.values()), default=1)
         lacking = [process for process in processes if process not in by_process]
         if lacking and devices > 1:
-            sentences.append(
-                f"only {_processes(sorted(by_process))} compiled {name}: if it spans devices of "
-                f"{_processes(lacking)}, it waits for them forever"
-            )
+            sentences.append(only_compiled_by(name, by_process, lacking))
             issues.append((min(by_process.items())[1].target, Issue("mismatch", "warning", sentences[-1])))
             code = REFUSED if strict else code
         elif lacking:
@@ -260,6 +257,14 @@ def _compare_processes(
     if not prints_document():
         say("\n".join([*sentences, f"{_count(alike)} identical in {_processes(processes)}{rest}"]))
     return code, ProcessComparison(tuple(processes), alike, tuple(sentences)), issues
+
+
+def only_compiled_by(name: str, having: Iterable[int], lacking: Iterable[int]) -> str:
+    """The sentence on a program of several devices that only some processes of a job compiled."""
+    return (
+        f"only {_processes(sorted(having))} compiled {name}: if it spans devices of {_processes(sorted(lacking))}, "
+        "it waits for them forever"
+    )
 
 
 def _count(number: int) -> str:

@@ -14,6 +14,7 @@ from shape_inference.escaping import in_line
 
 from ..core.report_text import labelled
 from ..files import targets as target_files
+from ..files.dumps import DumpedModule
 from ..files.targets import Program
 from ..hangs import Diagnosis, DumpError, diagnose, read_job
 from ..hangs.collecting import HOW
@@ -25,6 +26,7 @@ from ..hangs.redaction import redact_job
 from ..stablehlo.reading.either import is_mlir
 from ..text.reader import parse_hlo
 from .candidates import targets
+from .dumps import only_compiled_by
 from .formats import VERSION
 from .group import REFUSED, load, main, module_of, module_targets, read_target
 from .options import check_page, shows_all, takes_all
@@ -131,18 +133,25 @@ def _find_in_program(found: Diagnosis, target: str, read: Callable[[str], Progra
     beside = best_program(found, (module_of(read(each)) for each in module_targets(target)))
     folder = target_files.split_target(target)[0]
     if target_files.is_dump(folder):
-        _compare_processes(beside, folder)
+        _compare_processes(found, beside, folder)
     return beside
 
 
-def _compare_processes(beside: ProgramFindings, folder: str) -> None:
-    """Add how the programs differ that the processes of a dump compiled under the name of this one."""
+def _compare_processes(found: Diagnosis, beside: ProgramFindings, folder: str) -> None:
+    """Add what only some processes of a dump compiled, and how the programs differ that have the name of this one."""
+    by_name: dict[str, dict[int, DumpedModule]] = {}
+    for module in target_files.modules_in_folder(folder):
+        if module.process is not None:
+            by_name.setdefault(module.name, {})[module.process] = module
+    everyone = {process for modules in by_name.values() for process in modules}
+    late = {root.rank for root in found.roots}
+    for each, modules in by_name.items():
+        lacking = everyone - modules.keys()
+        if lacking and module_of(read_target(str(min(modules.items())[1].stages[-1].path))).num_devices > 1:
+            beside.processes += (only_compiled_by(each, modules, lacking),)
+            beside.processes_hang |= bool(late) and late <= modules.keys()  # those that still run are in it
     name = beside.name
-    modules = {
-        module.process: module
-        for module in target_files.modules_in_folder(folder)
-        if module.process is not None and module.name == name
-    }
+    modules = by_name.get(name, {})
     if len(modules) < 2:
         return
     texts = {process: target_files.text_of_file(module.stages[-1].path) for process, module in modules.items()}
@@ -152,5 +161,5 @@ def _compare_processes(beside: ProgramFindings, folder: str) -> None:
     compared = xbuild.guard.compare_programs(dict.fromkeys(texts, name), texts, devices)
     if compared.groups:
         first = "" if compared.verdict is None else str(compared.verdict).partition("\n")[0]
-        beside.processes_hang = compared.is_refused
-        beside.processes = (str(compared), *([first] if compared.is_refused else []))
+        beside.processes_hang |= compared.is_refused
+        beside.processes += (str(compared), *([first] if compared.is_refused else []))

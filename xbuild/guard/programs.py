@@ -121,7 +121,7 @@ class Guard:
             say(f"{program.name} may hang: the data decide; it was stopped before it ran\n{program.verdict}")
             raise ProgramRefused(program)
         elif program.may_hang:
-            hint = "; the mode strict stops such programs" if self.mode == "stop" else ""
+            hint = "; --strict (XBUILD_GUARD=strict) stops such programs" if self.mode == "stop" else ""
             say_once(f"{program.name} may hang: the data decide; it runs{hint}{self._write()}\n{program.verdict}")
 
     def _compare(self, program: GuardedProgram) -> None:

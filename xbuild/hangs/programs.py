@@ -17,7 +17,7 @@ from shape_inference.escaping import in_line
 
 from ..checking import Verdict, check
 from ..core.graph import Computation, Instruction, Module, ModuleGroup
-from ..core.report_text import WIDTH, Line, StyledText, indented, labelled
+from ..core.report_text import WIDTH, Line, StyledText, indented, join_words, labelled
 from ..properties.device_groups import grouping
 from ..properties.effects import collective_in, communicates_itself, spelling
 from ..properties.order import needed_by
@@ -97,7 +97,9 @@ class ProgramFindings:
         if self.verdict.refused:
             return f"healthy machines hang as well: {first}"
         if self.verdict.kind == "depends":
-            return f"whether healthy machines hang depends on data: {first}"
+            conditions = [each.message for each in self.verdict.findings if each.message.startswith("if ")]
+            hang = f"they do {join_words(conditions)}" if conditions else first
+            return f"whether healthy machines hang depends on data: {hang}"
         return "the program does not hang on healthy machines: look at machines, inputs, hosts, and other programs"
 
     @property
@@ -137,14 +139,14 @@ class ProgramFindings:
 
 def find_in_program(diagnosis: Diagnosis, program: Module | ModuleGroup) -> ProgramFindings:
     """Project a diagnosis onto a program, and check the program."""
-    placements = [*_from_rendezvous(diagnosis, program), *_from_names(diagnosis, program)]
-    notes: list[str] = []
+    verdict, notes = check(program), list[str]()
+    placements = [*_from_rendezvous(diagnosis, program, verdict, notes), *_from_names(diagnosis, program)]
     if not placements:
         placements = [*_from_counts(diagnosis, program, notes)]
     if not placements:
         notes.append("no collective of the program could be matched with the dumps")
     name = program.name if isinstance(program, Module) else f"of each of {len(program.modules)} devices"
-    return ProgramFindings(name, check(program), tuple(placements), tuple(dict.fromkeys(notes)))
+    return ProgramFindings(name, verdict, tuple(placements), tuple(dict.fromkeys(notes)))
 
 
 def best_program(diagnosis: Diagnosis, programs: Iterable[Module | ModuleGroup]) -> ProgramFindings:
@@ -164,13 +166,25 @@ def _devices(program: Module | ModuleGroup) -> Sequence[int]:
     return range(program.num_devices) if isinstance(program, Module) else sorted(program.modules)
 
 
-def _from_rendezvous(diagnosis: Diagnosis, program: Module | ModuleGroup) -> Iterator[ProgramPlace]:
+def _from_rendezvous(
+    diagnosis: Diagnosis, program: Module | ModuleGroup, verdict: Verdict, notes: list[str]
+) -> Iterator[ProgramPlace]:
+    """The collective of each rendezvous; of several with its op and channel, one that a finding explains."""
+    found = {instruction for each in verdict.findings for instruction in each.instructions}
     for rendezvous in dict.fromkeys(diagnosis.job.rendezvous):
-        for site in _sites_of_rendezvous(rendezvous, program):
+        sites = [*_sites_of_rendezvous(rendezvous, program)]
+        explained = [
+            site for site in sites if site.instruction in found or any(step.instruction in found for step in site.path)
+        ]
+        sites = explained or sites
+        if len(sites) > 1:
+            names = join_words([site.instruction.name for site in sites[:4]])
+            more = f" and {len(sites) - 4} more" if len(sites) > 4 else ""
+            notes.append(f"the log fits {names}{more}, which are the same to XLA: the first of them is shown")
+        for site in sites[:1]:
             missing = rendezvous.participants - rendezvous.arrived
             reason = f"{missing} participant{'s' * (missing != 1)} never reached it. {_why_missing(site)}".rstrip()
             yield ProgramPlace(rendezvous.devices, site, False, reason, are_all=False)
-            break
 
 
 def _sites_of_rendezvous(rendezvous: XlaRendezvous, program: Module | ModuleGroup) -> Iterator[Site]:
