@@ -54,6 +54,11 @@ def test_ops_with_signatures() -> None:
     assert "  get_tuple_element(operand: Value, *, index: int) -> Value  (GetTupleElement)" in lines
 
 
+def test_explain_an_instruction_without_its_option() -> None:
+    said = usage(xbuild("explain", "step.hlo", "add.3"))
+    assert "unexpected 'add.3'; `xbuild explain step.hlo --of add.3` explains an instruction of a program" in said
+
+
 def test_explain_an_op() -> None:
     text = xbuild("explain", "get-tuple-element").stdout
     assert text.startswith(

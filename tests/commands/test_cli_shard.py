@@ -45,7 +45,7 @@ def said(*arguments: str) -> str:
 
 def test_each_value_has_its_sharding_and_cause(target: str) -> None:
     lines = said(target).splitlines()
-    assert lines[0].startswith(("partitioned: ", "not partitioned: "))
+    assert lines[0].startswith(("partitioned by xbuild: ", "not partitioned: "))
     start = lines.index("m: mesh x=2 x y=2, 10 arrays, 10 sharded")
     rows = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[start + 2 :]}
     assert rows["a"] == "f32[8,4] [{x}, {y}] stated"
@@ -118,7 +118,7 @@ ENTRY e {{
 def test_what_partitioning_inserts_is_told(products: list[str]) -> None:
     told, found = said(products[0]), json.loads(said(products[0], "--json"))["partitioned"]
     parts = xb.shard.partition(xb.parse_hlo(Path(products[0]).read_text(), products[0]))
-    assert "partitioned: 2 collectives inserted; a device sends 112 B" in told
+    assert "partitioned by xbuild: 2 collectives inserted; a device sends 112 B" in told
     assert [each["reason"] for each in found["communications"]] == [each.reason for each in parts.communications]
     assert all(each.reason in " ".join(told.split()) for each in parts.communications)
     first = found["communications"][0]

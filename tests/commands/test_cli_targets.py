@@ -19,7 +19,10 @@ from xbuild.files import arrays
             "programs.py has no 'totl'; did you mean 'total'?",
         ),
         ("programs.py:zzz", "programs.py has no 'zzz'; it has total, "),
-        ("programs.py:wants", "wants takes x; expected a function without arguments"),
+        (
+            "programs.py:wants",
+            "wants takes x; expected a function without arguments, such as one that returns jax.jit(wants).l",
+        ),
         ("programs.py:number", "programs.py:number is 3, of type int; expected a Computation, Module or ModuleGroup"),
         ("program.py:total", "there is no file 'program.py'; did you mean 'programs.py'?"),
         ("programs.py", "'programs.py' is a Python file; expected programs.py:NAME; it has total, summed, "),

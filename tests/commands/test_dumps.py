@@ -31,6 +31,18 @@ def test_check_prints_a_line_for_each_module(version: str) -> None:
     assert "has 1 collective" in result.stdout
 
 
+@pytest.mark.parametrize(("command", "line"), [("run", "global  out0"), ("cost", "devices      4, mesh")])
+def test_commands_partition_what_is_written_per_device(command: str, line: str) -> None:
+    target = f"{DUMPS / f'jax_{VERSIONS[0]}/ir'}#jit_summed"
+    words = ["--random", 0] if command == "run" else []
+    result = xbuild(command, target, *words)
+    assert (result.exit_code, line in result.stdout) == (0, True), result.output
+    assert (
+        "notice: jit_summed is for 4 devices but is not partitioned yet, so xbuild has partitioned it" in result.stderr
+    )
+    assert result.stdout == xbuild(command, target, *words, "--partition").stdout
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("folder", "stage"), [("ir", ()), ("xla", ("--stage", "before"))])
 def test_a_program_of_shard_map_before_it_is_partitioned(version: str, folder: str, stage: tuple[str, ...]) -> None:

@@ -220,7 +220,7 @@ def test_a_name_of_a_file_may_return_what_jax_returns(file: Path) -> None:
     for name in ("total", "lowered", "text", "compiled", "exported"):
         assert xbuild("check", f"{file}:{name}").stdout.startswith("ok: "), name
     assert xbuild("equivalent", f"{file}:lowered", f"{file}:compiled").stdout.startswith("equal")
-    assert xbuild("shard", f"{file}:split").stdout.startswith("partitioned: 1 collective inserted")
+    assert xbuild("shard", f"{file}:split").stdout.startswith("partitioned by xbuild: 1 collective inserted")
     assert "step takes x, and a program needs the shapes of all arguments; pass step.lower(x)" in usage(
         xbuild("run", f"{file}:step")
     )

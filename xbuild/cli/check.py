@@ -12,12 +12,10 @@ from attrs import frozen
 
 import xbuild
 from shape_inference import XbuildError
-from shape_inference.escaping import in_line
 
 from ..checking.model.verdict import report_lines
 from ..core.issues import Issue
 from ..files.targets import TargetError, UserError, is_dump
-from ..sharding.unpartitioned import annotated_devices, is_per_device_in_part
 from .candidates import targets
 from .formats import REFUSAL, issues_of, say_programs, say_result
 from .group import REFUSED, load, main, module_of, module_targets, read_target, require
@@ -26,7 +24,7 @@ from .options import (
     RunRecording,
     Waiting,
     check_folder_exists,
-    partition_target,
+    partition_parts,
     shows_all,
     takes_all,
     takes_format,
@@ -204,14 +202,9 @@ def _checked(
 ) -> tuple[xbuild.Module | xbuild.ModuleGroup, xbuild.Verdict]:
     """A program and its verdict; a program that is in part for each device is partitioned, if xbuild can do that."""
     verdict = xbuild.check(program, **waiting)
-    if verdict or not isinstance(program, xbuild.Module) or not is_per_device_in_part(program):
+    partitioned = None if verdict or not isinstance(program, xbuild.Module) else partition_parts(program)
+    if partitioned is None:
         return program, verdict
-    try:
-        partitioned = partition_target(program)
-    except XbuildError:
-        return program, verdict
-    name, devices = in_line(program.name), annotated_devices(program)
-    say(f"notice: {name} is for {devices} devices but is not partitioned yet, so xbuild has partitioned it", err=True)
     return partitioned, xbuild.check(partitioned, **waiting)
 
 

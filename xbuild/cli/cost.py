@@ -19,7 +19,13 @@ from ..timelines import Timeline
 from ..timelines.machines import MACHINES
 from .formats import say_result
 from .group import load, main, require, stop, takes_target
-from .options import check_machine, partitioned_target, takes_format, takes_partition, warn_not_partitioned
+from .options import (
+    check_machine,
+    partition_or_warn,
+    partitioned_target,
+    takes_format,
+    takes_partition,
+)
 from .outputs import check_distinct, prints_document, say, say_lines, say_written, target_input
 
 _MACHINE = f"Model the time of a run on a machine: {', '.join(MACHINES)}, or a machine file."
@@ -92,7 +98,7 @@ def cost(
         {**target_input(target), "--machine": machine}, {f"--{option}": path for option, path in files.items()}
     )
     program = load(target)
-    warn_not_partitioned(program, "counted")
+    program = partition_or_warn(program, "counted")
     mesh = None if (split := partitioned_target()) is None else split.partitioned.mesh
     modelled = None if machine is None else xbuild.timeline(program, machine, mesh=mesh)
     counted = modelled.cost if modelled is not None else xbuild.cost(program, mesh=mesh)

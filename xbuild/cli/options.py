@@ -18,6 +18,7 @@ import click
 from attrs import define, evolve, field
 
 from shape_inference import AnyShape, XbuildError
+from shape_inference.escaping import in_line
 
 from ..core.graph import Module, ModuleGroup
 from ..files.targets import Program
@@ -177,6 +178,24 @@ def partition_target(program: Program) -> Module:
     return target.partitioned.module
 
 
+def partition_parts(program: Module) -> Module | None:
+    """The program of each device of a program that is written per device in part, with a notice; None if there is none.
+
+    Such a program, as of `jax.shard_map`, cannot be checked or run before it is partitioned.
+    """
+    from ..sharding.unpartitioned import annotated_devices, is_per_device_in_part
+
+    if not is_per_device_in_part(program):
+        return None
+    try:
+        partitioned = partition_target(program)
+    except XbuildError:
+        return None
+    name, devices = in_line(program.name), annotated_devices(program)
+    say(f"notice: {name} is for {devices} devices but is not partitioned yet, so xbuild has partitioned it", err=True)
+    return partitioned
+
+
 def partitioned_target() -> PartitionedTarget | None:
     """The command's program before and after --partition; None without that option."""
     context = click.get_current_context(silent=True)
@@ -185,14 +204,25 @@ def partitioned_target() -> PartitionedTarget | None:
     return target
 
 
-def warn_not_partitioned(program: Program, participle: str) -> None:
-    """Warn on stderr about annotated modules that are not partitioned; `participle` is as in "is run"."""
+AnyProgram = TypeVar("AnyProgram", bound=Program)
+
+
+def partition_or_warn(program: AnyProgram, participle: str) -> AnyProgram | Module:
+    """The program, partitioned if it is written per device in part; a warning on stderr if it is annotated otherwise.
+
+    `participle` says what the command does with a global program, as in "is run".
+    """
     from ..sharding.unpartitioned import not_partitioned
 
+    if partitioned_target() is None and isinstance(program, Module):
+        partitioned = partition_parts(program)
+        if partitioned is not None:
+            return partitioned
     several = program.modules.values() if isinstance(program, ModuleGroup) else (program,)
     for module in dict.fromkeys(each for each in several if isinstance(each, Module)):
         if note := not_partitioned(module, participle):
             say(f"notice: {note}; --partition partitions the program first", err=True)
+    return program
 
 
 # ----------------------------------------------------------------------------

@@ -81,7 +81,8 @@ def _rules(opcode: str) -> tuple[tuple[str, bool], ...]:
     help="Explain this instruction of the program TARGET, such as add.3 or body/add.3.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON (requires --of).")
-def explain(target: str, name: str | None, as_json: bool) -> None:
+@click.argument("more", nargs=-1, metavar="")
+def explain(target: str, more: tuple[str, ...], name: str | None, as_json: bool) -> None:
     """Explain a word, or an instruction in a program.
 
     WORD is an op (by its name in xb, in HLO text or in XlaBuilder), a function or type in xb, a kind of error such as
@@ -91,6 +92,10 @@ def explain(target: str, name: str | None, as_json: bool) -> None:
     does, why it has its shape (with the numbers), its source line, its users and dependencies, the devices that hold
     equal values, and its value if that value is known without a run.
     """
+    if more:
+        raise click.UsageError(
+            f"unexpected {more[0]!r}; `xbuild explain {target} --of {more[0]}` explains an instruction of a program"
+        )
     if name is None:
         if wrong := options_used("as_json", "replicas", "partitions"):
             raise click.UsageError(f"{wrong[0]} applies only to an instruction of a program: TARGET --of NAME")

@@ -38,6 +38,7 @@ from .options import (
     check_folder_exists,
     check_outside_trace,
     comparison_lines,
+    partition_or_warn,
     partitioned_target,
     run_and_record,
     shows_all,
@@ -48,7 +49,6 @@ from .options import (
     takes_runtime,
     takes_send_buffers,
     takes_source_root,
-    warn_not_partitioned,
 )
 from .outputs import MORE, check_distinct, prints_document, say, say_written, target_input, write_atomically
 
@@ -290,8 +290,7 @@ def run(
     if bisect:
         check_folder_exists(bisect)
     check_distinct(read, {"--outputs": outputs, "--page": page, "--bisect": bisect, "--bisect, the program": part})
-    program = module_of(load(target))
-    warn_not_partitioned(program, "run")
+    program = partition_or_warn(module_of(load(target)), "run")
     if engine in ("interpreter", "both"):
         _say_skipped_prints(program)
     seconds = RUN_SECONDS if max_seconds is None else max_seconds

@@ -65,7 +65,11 @@ def answer_line(partitioned: Partitioned) -> Line:
     by_axes = ", ".join(f"{axes} {short(size, 'B')}" for axes, size in sorted(sums.items()))
     sent = f"a device sends {short(sum(sums.values()), 'B')}{f' ({by_axes})' if by_axes else ''}"
     kind = StyledText(f"check: {verdict.kind}", {"ok": "good", "depends": "waits"}.get(verdict.kind, "bad"))
-    return (StyledText("partitioned", "title"), f": {count} collective{'s' * (count != 1)} inserted; {sent}; ", kind)
+    return (
+        StyledText("partitioned by xbuild", "title"),
+        f": {count} collective{'s' * (count != 1)} inserted; {sent}; ",
+        kind,
+    )
 
 
 def collective_lines(partitioned: Partitioned, machine: str, all: bool, top: int | None = None) -> Iterator[Line]:

@@ -13,7 +13,13 @@ from ..traces import Trace
 from ..traces.disk import is_trace
 from .candidates import targets
 from .group import RUN_SECONDS, Amount, load, main, module_of, options_used, report_failures
-from .options import partitioned_target, takes_partition, takes_send_buffers, trace_refused, warn_not_partitioned
+from .options import (
+    partition_or_warn,
+    partitioned_target,
+    takes_partition,
+    takes_send_buffers,
+    trace_refused,
+)
 from .outputs import say
 from .run import DENORMALS, SEED, load_arguments
 from .trace import open_trace
@@ -80,8 +86,7 @@ def _run(target: str, inputs: str | None, seed: int | None, seconds: float | Non
     from ..checking import Refused
     from ..running import Limits, trace
 
-    program = module_of(load(target))
-    warn_not_partitioned(program, "run")
+    program = partition_or_warn(module_of(load(target)), "run")
     arguments = load_arguments(program, inputs, seed)
     limits = Limits(seconds=RUN_SECONDS if seconds is None else seconds)
     with report_failures():

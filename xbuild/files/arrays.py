@@ -462,9 +462,9 @@ def _named(found: Mapping[str, Member], parameters: Sequence[Sequence[AnyShape]]
         key, number = name.partition(":")[0], int(match["number"])
         device = None if match["device"] is None else int(match["device"])
         if device is not None and device >= len(counts):
-            raise ArchiveError(
-                f"{key} is for device {device}, but the program has only {len(counts)} device{'s' * (len(counts) != 1)}"
-            )
+            only = f"the program has only {len(counts)} device{'s' * (len(counts) != 1)}"
+            hint = "; a program that xbuild partitions takes global arrays, such as arg0" if len(counts) == 1 else ""
+            raise ArchiveError(f"{key} is for device {device}, but {only}{hint}")
         count = max(counts, default=0) if device is None else counts[device]
         if not match["out"] and number >= count:
             raise ArchiveError(

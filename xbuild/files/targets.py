@@ -100,7 +100,8 @@ def load(
     module = _run(_existing(Path(path)))
     if not colon:
         names = _candidates(module)
-        raise TargetError(f"{target!r} is a Python file; expected {target}:NAME{_it_has(names)}")
+        whole = f"to check every program that the script compiles, run `xbuild guard {target}`"
+        raise TargetError(f"{target!r} is a Python file; expected {target}:NAME{_it_has(names)}; {whole}")
     return _program(module, path, name, is_global)
 
 
@@ -499,7 +500,11 @@ def _of_users_function(lower: Callable[[], Any], path: str, name: str) -> Any:
 def _call(function: Callable[..., Any], name: str) -> Any:
     required = _required_parameters(function)
     if required:
-        raise TargetError(f"{name} takes {', '.join(required)}; expected a function without arguments")
+        shown = ", ".join(required)
+        raise TargetError(
+            f"{name} takes {shown}; expected a function without arguments, such as one that returns "
+            f"jax.jit({name}).lower({shown})"
+        )
     return _guarded(function, name)
 
 

@@ -193,3 +193,20 @@ def test_the_predicate_that_parts_the_devices_is_told() -> None:
     assert "decides chosen: true_computation on device 0, another branch on device 1" in text
     assert "a collective inside a conditional whose predicate depends on replica-id" in text
     assert "move sum out of chosen" in text
+
+
+def test_branches_that_run_the_same_collectives_in_other_orders() -> None:
+    def program(x: xb.Value) -> xb.Value:
+        is_first = xb.eq(xb.convert(xb.replica_id(x.builder), xb.s32), 0)
+
+        def summed(x: xb.Value) -> xb.Value:
+            return xb.all_reduce(x, xb.add, name="sum")
+
+        def turned(x: xb.Value) -> xb.Value:
+            return xb.collective_permute(x, [(0, 1), (1, 0)], name="turn")
+
+        branches = (lambda x: turned(summed(x)), lambda x: summed(turned(x)))
+        return xb.conditional(is_first, (x, x), branch_computations=branches, name="chosen")
+
+    text = str(xb.check(module(program)))
+    assert "run the collectives in the same order in all branches of chosen" in text

@@ -24,7 +24,7 @@ from ...properties.effects import (
     start_of,
     where,
 )
-from ...properties.sites import Site
+from ...properties.sites import Site, collectives_of
 from .program import devices_text
 from .verdict import Finding, ReportRow
 
@@ -208,9 +208,27 @@ def cause_in_branch(site: Site, step: CallStep) -> str:
     return f"{kind} inside a conditional whose predicate {f'depends on {decider}' if decider else 'differs'}"
 
 
+def is_in_other_branch(site: Site, step: CallStep) -> bool:
+    """Whether another branch of a conditional reaches a collective with the op and the channel of this one."""
+    own = collective_in(site.instruction)
+    others = [called for called in step.instruction.called if called is not step.computation]
+    return own is not None and any(
+        (found := collective_in(other.instruction)) is not None
+        and found.opcode == own.opcode
+        and getattr(found.attributes, "channel_id", None) == getattr(own.attributes, "channel_id", None)
+        for called in others
+        for other in collectives_of(called)
+    )
+
+
 def repair_in_branch(site: Site, step: CallStep) -> str:
     """Which edit makes all devices reach a site in a branch."""
     name, conditional = site.instruction.name, step.instruction.name
+    if is_in_other_branch(site, step):
+        return (
+            f"run the collectives in the same order in all branches of {conditional}, or move {name} and those that "
+            "match it out of the branches"
+        )
     if collective_in(site.instruction) is None:
         return (
             f"move {name} and its done out of {conditional}, or move the matching half to a place that the same "
