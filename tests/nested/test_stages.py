@@ -109,7 +109,7 @@ def test_each_stage_of_a_check_observes_its_limit(program: Callable[[], Any]) ->
         made = program()
         return late(lambda: str(xb.check(made, max_seconds=SECONDS)))
 
-    assert checked() < SLACK or checked() < SLACK  # another process may have half of the core in one of them
+    assert any(checked() < SLACK for _ in range(3))  # another process may have half of the core in some of them
 
 
 def _row(op: str, shape: str, count: int) -> str:
