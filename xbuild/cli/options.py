@@ -179,7 +179,7 @@ def partition_target(program: Program) -> Module:
 
 
 def partition_parts(program: Module) -> Module | None:
-    """The program of each device of a program that is written per device in part, with a notice; None if there is none.
+    """The program of each device of a program that is written per device in part, with a notice; else None.
 
     Such a program, as of `jax.shard_map`, cannot be checked or run before it is partitioned.
     """
