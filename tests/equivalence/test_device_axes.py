@@ -1,4 +1,4 @@
-"""Axes of devices as extents: one device of each kind is enough, unless devices are told apart."""
+"""Axes of devices as extents: one device of each kind is enough, unless a program depends on their numbers."""
 
 from __future__ import annotations
 

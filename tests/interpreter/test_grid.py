@@ -235,3 +235,16 @@ def test_sharing_changes_no_value_in_loops_and_branches() -> None:
     alone = [execute(spmd(program, 1, xb.f32[40, 40], xb.f32[40, 40], xb.s32[()]), [row])[0] for row in rows]
     for together, single in zip(execute(module, rows), alone, strict=True):
         assert np.array_equal(together, single)
+
+
+@pytest.mark.parametrize("runtime", [None, "nccl", xb.Runtime()])
+def test_a_group_with_a_device_that_has_no_program(runtime: Any) -> None:
+    text = """HloModule m, is_scheduled=true
+    add { a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT c = f32[] add(a, b) }
+    ENTRY e { x = f32[2] parameter(0)
+      ROOT y = f32[2] all-reduce(x), replica_groups={{0,1,2}}, to_apply=add, channel_id=1 }"""
+    group = xb.ModuleGroup({number: xb.parse_hlo(text) for number in range(2)})
+    with pytest.raises(xb.BuildError, match=r"all-reduce y needs device 2, without a program"):
+        execute(group, [[np.zeros(2, np.float32)]] * 2, check=False, runtime=runtime)

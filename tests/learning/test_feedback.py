@@ -15,8 +15,7 @@ import xbuild as xb
 from xbuild.learning import ask, progress, shelf
 from xbuild.learning.answers import answer_text, is_same_answer
 from xbuild.learning.changing import Changeable, UnusableNumbers
-from xbuild.learning.feedback import _feedback, feedback_on
-from xbuild.learning.lesson import Question
+from xbuild.learning.lesson import Question, _feedback, feedback_on
 from xbuild.learning.page import lesson_page
 from xbuild.learning.terminal import teach
 from xbuild.stepping.console import TextConsole

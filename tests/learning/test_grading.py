@@ -15,7 +15,7 @@ import pytest
 
 from tests.commands.command_line import usage, xbuild
 from xbuild.learning import sandbox, shelf, submission
-from xbuild.learning.confinement import _MACHINES
+from xbuild.learning.child import _MACHINES
 from xbuild.learning.grading import PuzzleGrade, Try, find_solutions, grades_csv
 from xbuild.learning.puzzle import PuzzleJudgement
 from xbuild.learning.sandbox import TRUSTED, Sandbox, bubblewrap, container

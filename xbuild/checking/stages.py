@@ -303,20 +303,26 @@ def _runtime_verdict(
 def _context_under(arguments: CheckArguments, runtime: Runtime) -> LevelContext | Verdict:
     """What the check under a runtime reads; the verdict if a program has faults by itself, or its channels do.
 
-    Whether collectives of different programs match is for the runtime to say.
+    If the runtime matches collectives by their site, as the check without a runtime does, those of different programs
+    have the same faults; else the runtime says whether they match.
     """
     program = arguments.program
     faults = structure_faults(program)
     if faults:
         return _refused_for_structure(faults)
     found, faults = match_transfers(program)
-    faults = faults or faults_by_themselves(program) or declared_types(program)
+    identity = collective_identities(program)
+    if runtime.collectives == "site":
+        faults = faults or collective_faults(program, identity, Decisions(program).runs)
+    else:
+        faults = faults or faults_by_themselves(program)
+    faults = faults or declared_types(program)
     if faults:
         return Verdict("error", "every", tuple(faults))
     from .scenarios.runtime_stage import identities_under
 
-    identity = identities_under(runtime, collective_identities(program))
-    return LevelContext(program, found, identity, arguments.send_buffers, arguments.infeed)
+    under = identities_under(runtime, identity)
+    return LevelContext(program, found, under, arguments.send_buffers, arguments.infeed)
 
 
 @frozen(eq=False)

@@ -3,6 +3,7 @@
 Sections:
 
     Claims: who decides an answer
+    Feedback: what a lesson says about wrong answers
     Questions
 """
 
@@ -11,10 +12,12 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
@@ -25,11 +28,11 @@ from shape_inference.escaping import in_html
 
 from .. import running
 from ..core.graph import Computation, Module, ModuleGroup
+from ..files.shipped import folder
 from ..text.reader import parse_hlo
 from ..traces import Trace
 from .answers import answer_text, is_right, is_same_answer, mismatch
 from .changing import Changeable
-from .feedback import Feedback, feedback_on
 
 # ----------------------------------------------------------------------------
 # Claims: who decides an answer
@@ -134,6 +137,34 @@ def rows_of(program: Computation | Module | ModuleGroup, inputs: tuple[Any, ...]
     ]
     pairs = zip(entries, inputs or ((),) * len(entries), strict=True)
     return tuple((row,) if len(entry.parameters) == 1 else tuple(row) for entry, row in pairs)
+
+
+# ----------------------------------------------------------------------------
+# Feedback: what a lesson says about wrong answers
+
+
+@frozen
+class Feedback:
+    """The hint of a question, and by wrong answer what a learner thought who gave it."""
+
+    hint: str = ""
+    wrong: Mapping[str, str] = attrs.field(factory=dict)
+
+
+def feedback_on(words: str) -> Feedback:
+    """The feedback on a question of a lesson, by its words; empty for a question without feedback."""
+    return _feedback().get(words, Feedback())
+
+
+@cache
+def _feedback() -> Mapping[str, Feedback]:
+    """The feedback of all lessons, from the files in `examples/lessons/feedback`."""
+    questions = (
+        question
+        for path in sorted((folder() / "lessons" / "feedback").glob("*.toml"))
+        for question in tomllib.loads(path.read_text(encoding="utf-8"))["question"]
+    )
+    return MappingProxyType({each["words"]: Feedback(each["hint"], each["wrong"]) for each in questions})
 
 
 # ----------------------------------------------------------------------------

@@ -181,6 +181,22 @@ def faults_by_themselves(program: GridProgram) -> list[Finding]:
     ]
 
 
+def groups_beyond(program: GridProgram) -> list[Finding]:
+    """A fault for each collective that needs a device without a program."""
+    if len(program.devices) == program.num_replicas * program.num_partitions:
+        return []
+    present, found = {*program.devices}, list[Finding]()
+    for device_class in program.without_orders().classes:
+        for site in {site.instruction: site for site in collectives_of(device_class.module.entry)}.values():
+            collective = collective_in(site.instruction)
+            assert collective is not None
+            members = {member for device in device_class.devices for member in program.group(collective, device) or ()}
+            if lacking := sorted(members - present):
+                message = f"{named(site.instruction)} needs {devices_text(lacking)}, without a program"
+                found.append(finding("invalid_group", message, (device_class.devices, site)))
+    return found
+
+
 def _check_one(
     program: GridProgram, device_class: DeviceClass, site: Site, faultless: set[tuple[int, str, bool]]
 ) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from ...properties.sites import Site, collectives_of, transfers_of
 from ..model.describe import absent_row, calls_text, finding, nest_finding, payload
 from ..model.program import DeviceClass, GridProgram, devices_text
 from ..model.verdict import Finding
-from .collective_matching import faults_by_themselves, pair_faults
+from .collective_matching import faults_by_themselves, groups_beyond, pair_faults
 
 # ----------------------------------------------------------------------------
 # Channels: the sends and recvs of each id, and what distinguishes several sends
@@ -165,7 +165,7 @@ ABSENT = ("invalid_group", "device_out_of_range")
 
 def find_absent_devices(program: GridProgram) -> tuple[Finding, ...]:
     """Faults of collectives and transfers whose groups or pairs name devices that do not exist: no run can begin."""
-    found = faults_by_themselves(program)
+    found = [*faults_by_themselves(program), *groups_beyond(program)]
     for device_class in program.without_orders().classes:
         sites = {site.instruction: site for site in transfers_of(device_class.module.entry)}
         for instruction, site in sites.items():

@@ -55,7 +55,7 @@ const waitsOf = s => s[0].map((p, d) => p[1] >= 0 ? `device ${d} ${game().waits[
 const sentence = text => `${text[0].toUpperCase()}${text.slice(1)}.`;
 const named = m => `device ${m[0]} starts ${game().devices[m[0]][m[1]][0]}`;
 
-// The move after which nothing but a hang, or nothing but an end, was possible. It is told only after a claim.
+// The move after which nothing but a hang, or nothing but an end, was possible. The page names it only after a claim.
 function decided(which) {
   const first = way.findIndex(n => !game().states[n][which === "end" ? 2 : 3]);
   const by = first > 0 ? game().states[way[first - 1]][1].find(m => m[2] === way[first]) : null;
