@@ -131,17 +131,19 @@ def digest(value: Array | Digested) -> int:
     return int(tile_digests(value, value.shape).reshape(-1)[0]) if value.size else 0
 
 
-def tile_digests(value: Array, tile: Dims, shape: Dims | None = None) -> Array:
-    """The digest of each tile of an array; `shape` is that of the tile without some dimensions of extent 1."""
-    words = random_words("element", value)
-    grid = [n // t for n, t in zip(value.shape, tile, strict=True)]
+def tile_digests(value: Array, tile: Dims) -> Array:
+    """The digest of each tile of an array."""
+    return _tile_digests(random_words("element", value), tile, tile)
+
+
+def _tile_digests(words: Array, tile: Dims, shape: Dims) -> Array:
+    """The digests of tiles of the words of an array; `shape` may lack dimensions of the tile that have extent 1."""
+    grid = [n // t for n, t in zip(words.shape, tile, strict=True)]
     split = words.reshape([extent for pair in zip(grid, tile, strict=True) for extent in pair])
     rank = len(tile)
     rows = split.transpose([*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]).reshape(prod(grid), prod(tile))
     at = mixed(np.arange(rows.shape[1], dtype=np.uint64), 13)
-    return np.asarray(
-        np.bitwise_xor.reduce(mixed(rows ^ at, 14), 1) ^ np.uint64(hash(tile if shape is None else shape) % 2**64)
-    )
+    return np.asarray(np.bitwise_xor.reduce(mixed(rows ^ at, 14), 1) ^ np.uint64(hash(shape) % 2**64))
 
 
 _MOST_RANK = 6
@@ -186,8 +188,10 @@ class ValueMatching:
     other: ValueRecorder
     ignores_units: bool = False
     found: dict[Key, list[Key]] = field(factory=dict)
+    _devices: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._devices = max((len(each.values) for each in self.other.kept.values()), default=1)
         by_digest, tiles = self._index()
         for key, kept in self.one.kept.items():
             self.found[key] = [*self._places(kept, by_digest, tiles)]
@@ -221,12 +225,14 @@ class ValueMatching:
                 key for key in by_digest.get(kept.digest(first), ()) if self._is_same(kept, self.other.kept[key])
             )
             return
-        seen: set[Key] = set()
+        seen, words = set[Key](), random_words("element", value)
         for shape in tiles.get(value.ndim, ()):
+            if len(shape) != value.ndim and value.size > prod(shape) * self._devices:
+                continue
             for tile in _spread(shape, value.ndim):
                 if any(not t or n % t for n, t in zip(value.shape, tile, strict=True)):
                     continue
-                digests = tile_digests(value, tile, shape)
+                digests = _tile_digests(words, tile, shape)
                 wanted = set(digests.tolist())
                 for each in dict.fromkeys(digests.tolist()):
                     for key in by_digest.get(each, ()):
