@@ -53,6 +53,14 @@ def test_the_page_needs_no_script_and_no_network(nvrx: Path, tmp_path: Path) -> 
     assert text.count('class="box pending"') > 16
 
 
+def test_a_page_without_operations_has_no_lanes(nvrx: Path, tmp_path: Path) -> None:
+    page = tmp_path / "hang.html"
+    _run(DATA / "xla_cpu_rendezvous.log", "--page", page)
+    assert "<section hidden>" in page.read_text()
+    _run(nvrx / "gpu_error_1st", "--page", page)
+    assert "<section>" in page.read_text()
+
+
 def test_redact_removes_paths_and_names_and_keeps_the_ranks(gloo: Path, nvrx: Path, tmp_path: Path) -> None:
     page = tmp_path / "hang.html"
     for folder, secrets in (

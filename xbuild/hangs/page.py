@@ -21,13 +21,15 @@ LAST = 12
 
 def page_text(diagnosis: Diagnosis, more: Sequence[Line] = ()) -> str:
     """The page as HTML: one file without scripts and requests; `more` are lines below the report."""
+    lanes = "\n".join(_lanes(diagnosis))
     parts = {
         "policy": policy(),
         "style": _asset("hang.css"),
         "state": "stuck" if diagnosis.roots else "open",
         "sentence": in_html(diagnosis.sentence),
         "report": html([*[*diagnosis.lines(all=True)][1:], *more]),
-        "lanes": "\n".join(_lanes(diagnosis)),
+        "hidden": "" if lanes else " hidden",
+        "lanes": lanes,
     }
     return filled(_asset("hang.html"), parts)
 
