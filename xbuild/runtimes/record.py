@@ -59,12 +59,12 @@ def _is_text(owner: Any, attribute: Any, value: Any) -> None:
 
 
 def _names(given: Any) -> tuple[str, ...]:
-    values = (given,) if isinstance(given, str) else tuple(given)
-    if not all(isinstance(value, str) for value in values):
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         refuse(
             "invalid_attribute", f"Runtime: synchronizing is {given!r}; expected names of custom call targets", _HINT
         )
-    return values
+    return tuple(names)
 
 
 @frozen(kw_only=True)
@@ -195,7 +195,7 @@ def runtime_from_text(text: str, name: str) -> Runtime:
     if unknown := sorted(data.keys() - {*known}):
         refuse("invalid_attribute", f"runtime {name}: {unknown[0]!r} is not a field of a runtime",
                f"the fields are preset, {', '.join(known)}")  # fmt: skip
-    if preset is not None and preset not in RUNTIMES:
+    if preset is not None and (not isinstance(preset, str) or preset not in RUNTIMES):
         refuse(
             "invalid_attribute", f"runtime {name}: preset is {preset!r}; expected one of {', '.join(RUNTIMES)}", _HINT
         )

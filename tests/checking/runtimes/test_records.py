@@ -57,6 +57,24 @@ def test_a_field_with_another_value_is_refused(field: str, value: Any) -> None:
     assert refused.value.kind == "invalid_attribute"
 
 
+VALUES = (
+    "3", "-1", "1.5", "true", '"x"', '""', "[]", "[1]", '["a"]', "[[]]", "{a = 1}", "inf", "nan", "1979-05-27",
+    "9223372036854775808",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("field", [*(each.name for each in fields(xb.Runtime)), "preset", "other"])
+def test_each_value_of_a_file_is_taken_or_refused(field: str) -> None:
+    refusals = []
+    for value in VALUES:
+        try:
+            assert hash(runtime_from_text(f"{field} = {value}", "mine"))
+        except XbuildError as error:
+            refusals.append(str(error))
+    assert refusals
+    assert all(field in each for each in refusals)
+
+
 def test_a_name_is_a_preset_or_refused() -> None:
     assert str(xb.check(crossed(), runtime="nccl")) == str(xb.check(crossed(), runtime=xb.RUNTIMES["nccl"]))
     with pytest.raises(XbuildError, match="neither one of nccl, gloo, xla_cpu, xla_gpu, tpu nor"):
