@@ -15,6 +15,7 @@ from xbuild.core.memos import memo
 from xbuild.process.limits import room_for_calls
 from xbuild.properties.sites import reached
 
+from ..kernels.memory import keep_freed_memory
 from ..rules import region
 from .emit import MOST_WRITTEN, Emitter, PlanOptions
 from .lines import PATHS, Path, PlanLine, Stretch, merge_marks
@@ -75,6 +76,7 @@ def plan_source(computation: Computation) -> str:
 
 
 def _compile(computation: Computation, options: PlanOptions) -> Plan:
+    keep_freed_memory()
     count = sum(len(callee.instructions) for callee in reached(computation))
     emitter = Emitter(options, most=MOST_WRITTEN + 4 * count)
     emitter.define_function("plan", computation, ())

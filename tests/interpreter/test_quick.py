@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import resource
 from collections.abc import Callable
 from typing import Any
 
@@ -139,3 +141,18 @@ def test_zeros_that_may_meet_are_told_apart(opcode: str, constant: float) -> Non
     )
     bound = plan_of(computation).function.__globals__.values()
     assert any(each is getattr(np, opcode) for each in bound) == (constant != 0)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators have other thresholds")
+def test_freed_memory_is_used_again() -> None:
+    computation = xb.computation(xb.f32[1_000_000])(lambda v: (v + 1.0) * v - 2.0)
+    x = np.zeros(1_000_000, np.float32)
+    faults = [_page_faults_of_runs(computation, x) for _ in range(3)][-1]
+    assert faults < 400, faults  # returned memory costs 1,000 faults for each array
+
+
+def _page_faults_of_runs(computation: xb.Computation, x: Any) -> float:
+    start = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(5):
+        evaluate(computation, x)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - start) / 5
