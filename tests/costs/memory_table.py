@@ -1,4 +1,4 @@
-"""Peak memory against what XLA sets aside, program by program: `python -m tests.costs.memory_table [FOLDER]`."""
+"""Reserved memory against what XLA reserves, program by program: `python -m tests.costs.memory_table [FOLDER]`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from xbuild.costs.memory import memory_of
 ALIGNED = 64
 """To how many bytes XLA:CPU rounds a temporary."""
 
-WITHIN = 1.2
+WITHIN = 1.02
 
 
 @frozen
 class Row:
-    """A program: the bytes that XLA sets aside, and those counted here, with temporaries rounded and with the tables of
+    """A program: the bytes that XLA reserves, and those counted here, with temporaries rounded and with the tables of
     pointers of its result, which XLA counts; `pieces` is how many arrays and tuples it has."""
 
     name: str
@@ -41,7 +41,7 @@ class Row:
 
     @property
     def rule(self) -> str:
-        """What explains the ratio: empty where it is within 1.2, `small` where tables of pointers, rounding and single
+        """What explains the ratio: empty if it is within WITHIN, `small` if tables of pointers, rounding and single
         bytes of temporaries make the difference."""
         if 1 / WITHIN <= self.ratio <= WITHIN:
             return ""
@@ -69,7 +69,7 @@ def _row(found: dict[str, Any]) -> Row:
     return Row(
         found["name"],
         found["argument"] + found["output"] + found["temp"] - found["alias"],
-        memory.peak + _tables(module.entry.root.shape),
+        memory.reserved + _tables(module.entry.root.shape),
         memory.arguments,
         found["argument"],
         memory.aliased,

@@ -104,10 +104,11 @@ def test_memory_is_that_of_the_device_with_the_highest_peak() -> None:
     assert cost.flops == xb.cost(busy).flops > xb.cost(wide).flops
     assert (cost.peak_memory, cost.memory_device) == (max(peaks), 2)
     assert peaks[2] > 10 * peaks[0]
-    assert f"{short(max(peaks), 'B')} alive at once on device 2, in the recorded order" in str(cost)
+    assert f"{short(cost.reserved_memory, 'B')} reserved for a run on device 2: " in str(cost)
+    assert f"{short(max(peaks), 'B')} at most at once, in the recorded order" in str(cost)
     assert cost.to_dict()["memory_device"] == 2
     laid = xb.timeline(xb.ModuleGroup(programs), xb.machine("v5e"))
-    assert f"memory       {short(max(peaks), 'B')} at most on device 2, of 16 GB: fits" in laid.table()
+    assert f"memory       {short(cost.reserved_memory, 'B')} reserved on device 2, of 16 GB: fits" in laid.table()
 
 
 def test_what_is_no_program_or_mesh_is_refused() -> None:

@@ -119,17 +119,17 @@ def cost(
 def _memory_issues(modelled: Timeline) -> Iterator[Issue]:
     """A warning if a device holds more bytes than the machine has, at the line of the largest array at the peak."""
     memory, holds = modelled.cost.memory, modelled.machine.memory
-    if holds is not None and memory.peak > holds:
+    if holds is not None and memory.reserved > holds:
         largest = max(memory.alive, key=lambda each: each.bytes, default=None)
         yield Issue(
             rule="peak_memory",
             level="warning",
-            message=f"a device holds at most {short(memory.peak, 'B')} at once, but {modelled.machine.name} has "
+            message=f"a device needs {short(memory.reserved, 'B')} of memory, but {modelled.machine.name} has "
             f"{short(holds, 'B')}",
             source=largest.source if largest else None,
             instructions=(largest.instruction.name,) if largest else (),
             devices=(modelled.cost.memory_device,),
-            facts={"bytes": memory.peak, "memory": holds},
+            facts={"bytes": memory.reserved, "memory": holds},
         )
 
 

@@ -5,11 +5,13 @@ Sections:
     Memory: the bytes that a program takes over its run, and what is live at the peak
     Results in the memory of arguments, as a header states
     MemoryLayout: the positions of a program
+    Temporaries apart from results
     memory_of: the memory of a program from the frames of its computations
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
 from itertools import accumulate
@@ -82,16 +84,17 @@ class Memory:
     `arguments` are live throughout the run. `outputs` and `temporaries` are live from the instruction that computes
     them to the last instruction that reads them. `outputs` is the total size of the results in bytes, and `arguments`
     that of the parameters. `aliased` is the part of the results that uses the memory of an argument. `temporaries` is
-    the rest of the peak: `peak = arguments + outputs - aliased + temporaries`. `constants` is the size of the literals,
-    which are part of the program and do not count toward the peak. `alive` lists the arrays that make up `peak`, the
-    largest first, at `peak_position` on the curve. `is_scheduled` means that the order is a compiler's schedule, not
-    the recorded order.
+    the rest of the peak: `peak = arguments + outputs - aliased + temporaries`. `apart` is the most bytes of temporaries
+    live at once that fit into no result before it is written. `constants` is the size of the literals, which are part
+    of the program and do not count toward the peak. `alive` lists the arrays that make up `peak`, the largest first, at
+    `peak_position` on the curve. `is_scheduled` means that the order is a compiler's schedule, not the recorded order.
     """
 
     peak: int
     arguments: int
     outputs: int
     temporaries: int
+    apart: int
     aliased: int
     constants: int
     is_scheduled: bool
@@ -99,10 +102,15 @@ class Memory:
     alive: tuple[LiveArray, ...] = field(repr=False)
     curve: Curve = field(repr=False)
 
+    @property
+    def reserved(self) -> int:
+        """The bytes that XLA reserves for a run: `arguments + outputs - aliased + apart`, which is at least `peak`."""
+        return self.arguments + self.outputs - self.aliased + self.apart
+
     def to_dict(self) -> dict[str, Any]:
         """Return the memory as plain data, for JSON."""
-        names = ("peak", "arguments", "outputs", "temporaries", "aliased", "constants", "is_scheduled",
-                 "peak_position")  # fmt: skip
+        names = ("reserved", "peak", "arguments", "outputs", "temporaries", "apart", "aliased", "constants",
+                 "is_scheduled", "peak_position")  # fmt: skip
         return {
             **{name: getattr(self, name) for name in names},
             "alive": [each.to_dict() for each in self.alive],
@@ -177,6 +185,7 @@ class MemoryLayout:
     bytes: list[int] = field(factory=list)
     places: list[tuple[Opened, int]] = field(factory=list)
     _seen: set[Key] = field(factory=set)
+    _ends: dict[int, int] = field(factory=dict)
 
     def lay_out(self, entry: Key) -> None:
         """Lay out a frame, with the frames that it opens after the instruction that opens them."""
@@ -189,6 +198,7 @@ class MemoryLayout:
                     break
             else:
                 stack.pop()
+                self._ends[id(opened)] = len(self.places)
 
     def _open(self, opened: Opened) -> tuple[Opened, Iterator[int]]:
         return opened, iter(range(len(opened.frame.order)))
@@ -211,6 +221,17 @@ class MemoryLayout:
     def instructions(self) -> tuple[Instruction, ...]:
         return tuple(opened.frame.order[position] for opened, position in self.places)
 
+    def buffers(self) -> Iterator[tuple[Buffer, int, int]]:
+        """The buffers of all frames, each with its first and last position; those of the caller are counted there."""
+        at: dict[int, tuple[MemoryFrame, list[int]]] = {}
+        for place, (opened, _) in enumerate(self.places):
+            at.setdefault(id(opened), (opened.frame, []))[1].append(place)
+        for key, (frame, places) in at.items():
+            after = [*places[1:], self._ends[key]]
+            for buffer in frame.buffers:
+                if buffer.counts and buffer.size:
+                    yield buffer, places[buffer.start], after[buffer.end] - 1
+
     def around(self, place: int) -> Iterator[tuple[MemoryFrame, int]]:
         """The frames that are open at a place, each with its position, and inner ones that are laid out elsewhere."""
         opened, position = self.places[place]
@@ -229,6 +250,56 @@ class MemoryLayout:
 
     def _called(self, frame: MemoryFrame, position: int) -> Iterator[MemoryFrame]:
         return (self.frames[key] for key in calls_of(frame.order[position]))
+
+
+# ----------------------------------------------------------------------------
+# Temporaries apart from results
+
+
+def temporaries_apart(layout: MemoryLayout) -> int:
+    """The most bytes of temporaries at one position, without those that lie in a result before it is written.
+
+    From the largest temporary to the smallest, each goes into the smallest result that is as large, if nothing else is
+    there while the temporary is live.
+
+    Source: XLA, xla/service/buffer_assignment.cc, AssignBuffersForComputations and MaybeAssignBuffer.
+    """
+    levels = np.array(layout.bytes, dtype=np.int64)
+    results: list[tuple[int, int]] = []
+    temporaries: list[tuple[int, int, int]] = []
+    for buffer, start, end in layout.buffers():
+        if buffer.is_output:
+            levels[start : end + 1] -= buffer.size
+            results.append((buffer.size, start))
+        else:
+            temporaries.append((buffer.size, start, end))
+    results.sort()
+    sizes, starts = ([each[n] for each in results] for n in (0, 1))
+    first_write, held = np.array(starts, dtype=np.int64), [_Ranges() for _ in results]
+    for size, start, end in sorted(temporaries, key=lambda each: (-each[0], each[1])):
+        smallest = bisect_left(sizes, size)
+        for place in np.flatnonzero(first_write[smallest:] > end) + smallest:
+            if held[place].add(start, end):
+                levels[start : end + 1] -= size
+                break
+    return int(levels.max(initial=0))
+
+
+@define
+class _Ranges:
+    """Ranges of positions that do not overlap, in order."""
+
+    starts: list[int] = field(factory=list)
+    ends: list[int] = field(factory=list)
+
+    def add(self, start: int, end: int) -> bool:
+        """Add a range if it overlaps no other; whether it was added."""
+        place = bisect_left(self.ends, start)
+        if place < len(self.starts) and self.starts[place] <= end:
+            return False
+        self.starts.insert(place, start)
+        self.ends.insert(place, end)
+        return True
 
 
 # ----------------------------------------------------------------------------
@@ -286,6 +357,7 @@ def _memory(module: Module, frames: Frames, layout: MemoryLayout, aliases: dict[
         arguments=given,
         outputs=sum(results),
         temporaries=peak - given - sum(results) + aliased,
+        apart=temporaries_apart(layout),
         aliased=aliased,
         constants=_constants(frames),
         is_scheduled=module.is_scheduled,

@@ -176,8 +176,13 @@ class Cost(Reported):
 
     @property
     def peak_memory(self) -> int:
-        """The largest number of bytes that a device holds: `memory.peak`."""
+        """The most bytes of arrays that are live at once on a device: `memory.peak`."""
         return self.memory.peak
+
+    @property
+    def reserved_memory(self) -> int:
+        """The bytes that XLA reserves on a device for a run: `memory.reserved`."""
+        return self.memory.reserved
 
     @cached_property
     def _program(self) -> list[CostRow]:
@@ -285,6 +290,7 @@ class Cost(Reported):
             **_cost_fields(self),
             "total_flops": self.total_flops,
             "peak_memory": self.peak_memory,
+            "reserved_memory": self.reserved_memory,
             "memory": self.memory.to_dict(),
             "memory_device": self.memory_device,
             **sums,
@@ -345,21 +351,31 @@ def _totals(cost: Cost) -> Iterator[str]:
     mesh = f", mesh {' x '.join(f'{name}={size}' for name, size in cost.mesh.sizes)}" if cost.mesh else ""
     sent = f", sends {short(cost.link_bytes, 'B')}" if cost.collectives else ""
     answer = f"{short(cost.flops, 'FLOP')}, reads and writes {short(cost.bytes, 'B')}{sent}"
-    holds = f"holds at most {short(cost.memory.peak, 'B')}"
-    yield f"{in_line(cost.name)}: a device computes {answer}, {holds}"
+    needs = f"needs {short(cost.memory.reserved, 'B')} of memory"
+    yield f"{in_line(cost.name)}: a device computes {answer}, {needs}"
     yield f"  devices      {cost.num_devices:,}{mesh if cost.num_devices > 1 else ''}"
     yield f"  each device  {short(cost.flops, 'FLOP')}, {short(cost.transcendentals)} transcendentals"
-    yield f"  memory       {short(cost.bytes, 'B')} read and written{_intensity(cost)}"
+    yield f"  traffic      {short(cost.bytes, 'B')} read and written{_intensity(cost)}"
     memory = cost.memory
     order = "a compiler's order" if memory.is_scheduled else "the recorded order"
     where = f" on device {cost.memory_device}" if len(cost.programs) > 1 else ""
-    yield f"  at most      {short(memory.peak, 'B')} alive at once{where}, in {order}: {_memory_parts(memory)}"
+    yield f"  memory       {short(memory.reserved, 'B')} reserved for a run{where}: {_reserved_parts(memory)}"
+    yield f"  live         {short(memory.peak, 'B')} at most at once, in {order}: {_memory_parts(memory)}"
     if cost.collectives:
         steps = f"{short(cost.steps)} step{'s' * (cost.steps != 1)}"
         collectives = _counted_noun(len(cost.collectives), "collective")
         yield f"  links        {short(cost.link_bytes, 'B')} of {collectives}, {steps}"
     if not cost.is_known:
         yield "  a loop whose trip count is unknown counts as one trip"
+    if not memory.is_scheduled:
+        yield "  XLA has not scheduled this program: compiled, it may need more or less memory"
+
+
+def _reserved_parts(memory: Memory) -> str:
+    """What is reserved: `1.02 kB arguments + 1.02 kB outputs + 1.02 kB temporaries`"""
+    parts = {"arguments": memory.arguments, "outputs": memory.outputs, "temporaries": memory.apart}
+    aliased = f" - {short(memory.aliased, 'B')} of outputs that reuse arguments" if memory.aliased else ""
+    return " + ".join(f"{short(size, 'B')} {name}" for name, size in parts.items() if size) + aliased or "nothing"
 
 
 def _memory_parts(memory: Memory) -> str:
@@ -368,9 +384,7 @@ def _memory_parts(memory: Memory) -> str:
     for each in memory.alive:
         held[each.kind] += each.bytes
     names = {"argument": "arguments", "output": "outputs", "temporary": "temporaries"}
-    parts = [f"{short(held[kind], 'B')} {name}" for kind, name in names.items() if held[kind]]
-    aliased = [f"{short(memory.aliased, 'B')} of outputs reuse arguments"] if memory.aliased else []
-    return ", ".join([*parts, *aliased])
+    return ", ".join(f"{short(held[kind], 'B')} {name}" for kind, name in names.items() if held[kind]) or "nothing"
 
 
 def _alive(memory: Memory, top: int) -> Iterator[str]:
@@ -446,14 +460,17 @@ def _collectives(cost: Cost, top: int) -> Iterator[str]:
         yield ""
         yield f"collectives ({min(top, len(order))} of {_counted_noun(len(order), 'kind')})"
         yield from columns(
-            ("op", "groups", "executed", "on a link", "steps"),
+            ("op", "groups", "executed", "on a link", "steps", "source"),
             (_collective_row(*key, rows) for key, rows in order[:top]),
         )
 
 
 def _collective_row(op: str, groups: str, rows: Sequence[CostRow]) -> tuple[str, ...]:
     sent, steps = sum(row.link_bytes for row in rows), sum(row.steps for row in rows)
-    return op, groups, str(sum(row.times for row in rows)), short(sent, "B"), short(steps)
+    places = [str(source) for row in rows if (source := row.instruction.source) is not None]
+    more = len({*places}) - 1
+    source = f"{places[0]}{f' and {more} more' if more > 0 else ''}" if places else ""
+    return op, groups, str(sum(row.times for row in rows)), short(sent, "B"), short(steps), source
 
 
 def _sums(cost: Cost, by: By, top: int) -> Iterator[str]:

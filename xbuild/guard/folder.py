@@ -196,6 +196,7 @@ def _write_program(program: GuardedProgram, name: str, made: Path, process: int,
                 "link_bytes": found.link_bytes,
                 "collectives": sum(row.times for row in found.collectives),
                 "peak_bytes": found.peak_memory,
+                "reserved_bytes": found.reserved_memory,
             }
             if program.is_refused:
                 row["problem"] = str(program.verdict).partition("\n")[0]
@@ -253,7 +254,7 @@ def _table_row(row: dict[str, Any]) -> str:
         (_known(short, row.get("collectives")), "number"),
         (_known(short, row.get("flops"), "FLOP"), "number"),
         (_known(short, row.get("link_bytes"), "B"), "number"),
-        (_known(short, row.get("peak_bytes"), "B"), "number"),
+        (_known(short, row.get("reserved_bytes"), "B"), "number"),
         (_known(duration, row.get("machine_seconds")), "number"),
     ]
     line = "".join(f'<td class="{kind}">{text}</td>' if kind else f"<td>{text}</td>" for text, kind in cells)

@@ -478,7 +478,8 @@ def memory_svg(memory: Memory, limit: float | None = None, theme: str = "auto") 
 
 def _memory_title(memory: Memory, count: int) -> Iterator[str]:
     order = "a compiler's order" if memory.is_scheduled else "the recorded order"
-    yield text(0, 14, f"memory per device: at most {short(memory.peak, 'B')} alive at once", 13, "name")
+    sizes = short(memory.reserved, "B"), short(memory.peak, "B")
+    yield text(0, 14, "memory per device: {} reserved, at most {} alive at once".format(*sizes), 13, "name")
     said = f"over {count:,} positions of the program, in {order}; a callee appears at its first call"
     yield text(0, 30, said, 11, "dim")
 

@@ -393,26 +393,27 @@ def count_faults(number: int | range, actual: int, plural: str, such: str) -> It
 
 
 def assert_memory(target: Any, *args: Any, at_most: int, **kwargs: Any) -> Cost:
-    """Assert that a device holds at most `at_most` bytes at once, in the order of the instructions, and return the
+    """Assert that a device needs at most `at_most` bytes of memory, in the order of the instructions, and return the
     cost.
 
-    The arguments, results, constants and temporaries of the program count, as in `xb.cost`. A compiler that reorders
-    instructions may need less memory. `target`, `args` and `kwargs` are as in `collectives`.
+    This is `xb.cost(...).memory.reserved`: arguments, results and temporaries, placed as XLA places them. A compiler
+    that reorders instructions may need less memory. `target`, `args` and `kwargs` are as in `collectives`.
     Raises ContractError, which lists the largest arrays that are live at the peak.
 
     >>> import xbuild as xb
     >>> twice = xb.computation(xb.f32[256])(lambda x: xb.exp(x) * 2.0)
-    >>> xb.testing.assert_memory(twice, at_most=4096).peak_memory
+    >>> xb.testing.assert_memory(twice, at_most=4096).reserved_memory
     3072
 
     Source: docs/cost.md.
     """
     __tracebackhide__ = True
     found = cost(program_of(target, args, kwargs))
-    if found.peak_memory > at_most:
+    if found.reserved_memory > at_most:
         largest = sorted(found.memory.alive, key=lambda each: -each.bytes)[:MOST_ROWS]
         rows = [(short(each.bytes, "B"), each.instruction.name, str(each.instruction.source or "")) for each in largest]
-        first = f"expected at most {at_most:,} bytes alive at once, got {found.peak_memory:,}"
+        live = f" ({found.peak_memory:,} alive at once)" if found.peak_memory < found.reserved_memory else ""
+        first = f"expected at most {at_most:,} bytes of memory, got {found.reserved_memory:,}{live}"
         raise ContractError("\n".join([first, *columns(("bytes", "alive at the peak", "place"), rows)]))
     return found
 

@@ -175,10 +175,10 @@ def _memory(timeline: Timeline) -> Iterator[str]:
     memory, limit = timeline.cost.memory, timeline.machine.memory
     where = f" on device {timeline.cost.memory_device}" if len(timeline.cost.programs) > 1 else ""
     if limit is None:
-        yield f"  memory       {short(memory.peak, 'B')} at most{where}; the machine states no limit"
+        yield f"  memory       {short(memory.reserved, 'B')} reserved{where}; the machine states no limit"
     else:
-        verdict = "fits" if memory.peak <= limit else f"does not fit by {short(memory.peak - limit, 'B')}"
-        yield f"  memory       {short(memory.peak, 'B')} at most{where}, of {short(limit, 'B')}: {verdict}"
+        verdict = "fits" if memory.reserved <= limit else f"does not fit by {short(memory.reserved - limit, 'B')}"
+        yield f"  memory       {short(memory.reserved, 'B')} reserved{where}, of {short(limit, 'B')}: {verdict}"
     largest = ", ".join(f"{name_in_report(each.instruction)} {short(each.bytes, 'B')}" for each in memory.alive[:3])
     if largest:
         more = len(memory.alive) - 3
