@@ -234,7 +234,8 @@ class RuntimeGrid(Grid):
             if kind == "recv_done":
                 return zeros(instruction.shape.elements[0]), None  # type: ignore[union-attr]
             return None, 0, None
-        call = transfer_call(made, instruction, half, device.number, peer)
+        launch = launch_of([place.instruction for place in request.path])
+        call = transfer_call(made, instruction, half, device.number, peer, launch=launch)
         launcher = self.launchers[device.number]
         ends = launcher.ends_of(call)
         launched = (*launcher.launch(call),)

@@ -96,7 +96,14 @@ def collective_call(
 
 
 def transfer_call(
-    kind: str, instruction: Instruction, half: Instruction | None, device: int, peer: int, path: Path = ()
+    kind: str,
+    instruction: Instruction,
+    half: Instruction | None,
+    device: int,
+    peer: int,
+    *,
+    path: Path = (),
+    launch: str = "",
 ) -> RuntimeCall:
     """The call of a send or recv, or of its done; `half` is the send or recv, if the done has one."""
     is_send = kind in (SEND, BEGIN_SEND, ACCEPT)
@@ -105,7 +112,16 @@ def transfer_call(
     start = start_of(instruction) if instruction.opcode in START_OF else instruction
     channel = (half or instruction).attributes.channel_id
     return RuntimeCall(
-        kind, instruction, half, start, channel=channel, source=source, target=target, bytes=size, path=path
+        kind,
+        instruction,
+        half,
+        start,
+        channel=channel,
+        source=source,
+        target=target,
+        bytes=size,
+        path=path,
+        launch=launch,
     )
 
 

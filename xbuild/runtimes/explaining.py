@@ -61,6 +61,8 @@ def comparison(runtime: Runtime, extent: Extent, notes: dict[str, None] | None =
 
 
 def _difference_of_transfers(a: RuntimeCall, b: RuntimeCall) -> str | None:
+    if a.launch != b.launch:
+        return "programs"
     if a.channel != b.channel:
         return "channels"
     assert a.part is not None
@@ -76,10 +78,10 @@ def _difference_of_collectives(runtime: Runtime, extent: Extent, a: RuntimeCall,
         return None
     if base_of(first) != base_of(second):
         return "kinds"
-    if a.channel is not None and b.channel is not None and a.channel != b.channel:
-        return "channels"
     if a.launch != b.launch:
         return "programs"
+    if a.channel is not None and b.channel is not None and a.channel != b.channel:
+        return "channels"
     if payload(first).plain() != payload(second).plain():
         return "shapes"
     if not same_reducer(*(getattr(each.attributes, "to_apply", None) for each in (first, second))):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import TypeAlias
+
+from attrs import evolve
 
 from shape_inference import refuse
 
@@ -11,6 +15,10 @@ from .. import ops
 from ..core.builder import Builder, Value
 from ..core.context import control, marked
 from ..core.graph import Computation, Instruction, Module, ModuleGroup
+from ..properties.rewriting import mapped
+from ..properties.sites import reached
+
+NamedLaunch: TypeAlias = tuple[str, Module]
 
 LAUNCH = "xbuild_launch"
 """The attribute of a call that launches a program; its value names the launch."""
@@ -20,9 +28,10 @@ def in_flight(launches: Mapping[int, Sequence[Module | Computation]]) -> ModuleG
     """Return the programs that a host has in flight, as one program for each device.
 
     `launches` lists for each device the programs that the host launches on it, in order. A device runs them one after
-    the other. The n-th launches of a program, by its name, on several devices belong together. The parameters of a
-    device are those of all its launches, and its result is a tuple of their results. Raises invalid_attribute if the
-    programs state different numbers of replicas or partitions.
+    the other. The n-th launches of a program, by its name, on several devices belong together. A channel id belongs to
+    its launch: if several launches use one, all but the first get ids of their own. The parameters of a device are
+    those of all its launches, and its result is a tuple of their results. Raises invalid_attribute if the programs
+    state different numbers of replicas or partitions.
 
     >>> import xbuild as xb
     >>> def program(name):
@@ -45,10 +54,10 @@ def in_flight(launches: Mapping[int, Sequence[Module | Computation]]) -> ModuleG
         refuse("invalid_attribute", f"in_flight: the programs state {stated}",
                "programs that are in flight together run on the same devices")  # fmt: skip
     grid = next(iter(grids), (1, 1))
-    known: dict[tuple[Module, ...], Module] = {}
-    for listed in programs.values():
-        known.setdefault(tuple(listed), _sequence(listed, *grid))
-    return ModuleGroup({device: known[tuple(listed)] for device, listed in programs.items()})
+    named = {device: _named(listed) for device, listed in programs.items()}
+    apart = _with_own_channels([one for own in named.values() for one in own])
+    known = {own: _sequence([(name, apart[name, each]) for name, each in own], *grid) for own in {*named.values()}}
+    return ModuleGroup({device: known[own] for device, own in named.items()})
 
 
 def _as_module(program: Module | Computation) -> Module:
@@ -59,17 +68,54 @@ def _as_module(program: Module | Computation) -> Module:
     return program
 
 
-def _sequence(programs: Sequence[Module], num_replicas: int, num_partitions: int) -> Module:
+def _named(programs: Sequence[Module]) -> tuple[NamedLaunch, ...]:
+    """The launches of a device, each with its name: that of the program, and from the second one on its number."""
+    counts, found = Counter[str](), list[NamedLaunch]()
+    for each in programs:
+        counts[each.name] += 1
+        found.append((each.name if counts[each.name] == 1 else f"{each.name}_{counts[each.name]}", each))
+    return tuple(found)
+
+
+def _with_own_channels(launches: Sequence[NamedLaunch]) -> dict[NamedLaunch, Module]:
+    """The program of each launch, in which no channel id is one of another launch."""
+    owners: dict[int, str] = {}
+    numbers: dict[tuple[str, int], int] = {}
+    used = {launch: _channels(launch[1]) for launch in dict.fromkeys(launches)}
+    free = count(1 + max((channel for channels in used.values() for channel in channels), default=0))
+    for (name, _), channels in used.items():
+        for channel in channels:
+            if owners.setdefault(channel, name) != name and (name, channel) not in numbers:
+                numbers[name, channel] = next(free)
+
+    def renumbered(name: str, module: Module) -> Module:
+        def change(instruction: Instruction) -> Instruction:
+            number = numbers.get((name, getattr(instruction.attributes, "channel_id", None) or 0))
+            attributes = instruction.attributes
+            return (
+                instruction if number is None else evolve(instruction, attributes=evolve(attributes, channel_id=number))
+            )
+
+        return mapped(module, change)
+
+    return {launch: renumbered(*launch) if numbers else launch[1] for launch in used}
+
+
+def _channels(module: Module) -> dict[int, None]:
+    """The channel ids of a program, in order."""
+    found = (getattr(i.attributes, "channel_id", None) for each in reached(module.entry) for i in each.instructions)
+    return {channel: None for channel in found if channel}
+
+
+def _sequence(launches: Sequence[NamedLaunch], num_replicas: int, num_partitions: int) -> Module:
     """One program that runs these one after the other."""
-    builder, results, counts = Builder("launches"), list[Value](), Counter[str]()
-    for program in programs:
-        first = sum(len(each.entry.parameters) for each in programs[: len(results)])
+    builder, results, first = Builder("launches"), list[Value](), 0
+    for name, program in launches:
         own = [
             ops.parameter(builder, number=first + number, shape=parameter.shape)
             for number, parameter in enumerate(program.entry.parameters)
         ]
-        counts[program.name] += 1
-        name = program.name if counts[program.name] == 1 else f"{program.name}_{counts[program.name]}"
+        first += len(own)
         with marked(**{LAUNCH: name}), control(after=results[-1:]):
             results.append(ops.call(own, to_apply=program.entry, name=name, builder=builder))
     root = ops.tuple_(results, builder=builder)

@@ -134,7 +134,8 @@ class CallWalker(ProgramWalker[RuntimeCall]):
         if peer is not None and not is_with_host(site.instruction):
             half = start_of(site.instruction) if kind == "recv_done" else site.instruction
             calls = {"send": SEND, "recv": RECV, "recv_done": RECV_DONE}
-            yield transfer_call(calls[kind], site.instruction, half, self.device, peer, site.path)
+            launch = launch_of([step.instruction for step in site.path])
+            yield transfer_call(calls[kind], site.instruction, half, self.device, peer, path=site.path, launch=launch)
 
     def _collectives(self, kind: str, site: Site) -> Iterator[RuntimeCall]:
         """The call of a collective, of its start or of its done; for a group, those of its members."""
@@ -161,7 +162,8 @@ class CallWalker(ProgramWalker[RuntimeCall]):
         if peer is not None:
             is_send = half.opcode == "send"
             kind = (ACCEPT if is_send else RECV_DONE) if is_done else (BEGIN_SEND if is_send else RECV)
-            yield transfer_call(kind, site.instruction, half, self.device, peer, site.path)
+            launch = launch_of([step.instruction for step in site.path])
+            yield transfer_call(kind, site.instruction, half, self.device, peer, path=site.path, launch=launch)
 
 
 @remembered
