@@ -295,6 +295,7 @@ class PlanOptions:
     `strict`: each value is checked for clamped indices, dropped updates, numbers out of range and undefined elements.
     `buffered`: the plan reports to the buffers of its device when computations begin and end, and each instruction.
     `flushed`: denormal numbers are flushed by array operations, not by the processor's mode.
+    `complete`: instructions run although nothing needs their results.
     """
 
     observed: bool = False
@@ -306,6 +307,7 @@ class PlanOptions:
     strict: bool = False
     buffered: bool = False
     flushed: bool = False
+    complete: bool = False
 
     @property
     def watched(self) -> bool:
@@ -379,7 +381,7 @@ class Emitter:
         if self.written > self.most:
             raise BuildError("too_many_calls", TOO_MANY.format(computation.name, self.most), WAY_OUT)
         local: dict[Instruction, Expr] = dict(zip(computation.parameters, arguments, strict=True))
-        is_complete = self.options.watched or self.options.buffered
+        is_complete = self.options.watched or self.options.buffered or self.options.complete
         needed = frozenset(computation.instructions) if is_complete else live(computation)
         for parameter, argument in local.items():
             self.observe(parameter, argument, (*path, PlanPlace(parameter)))

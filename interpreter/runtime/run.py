@@ -235,6 +235,7 @@ def execute(
             options = PlanOptions(
                 observed=isinstance(watch, PathObserver), marked=isinstance(watch, MarkObserver), sequential=sequential,
                 shared=shared, strict=strict, flushed=flush and not HAS_MODE,
+                complete=record is not None and bool(record.synchronizing),
             )  # fmt: skip
             frames: Mapping[int, BufferFrame] = {}
             if strict:
