@@ -42,6 +42,7 @@ from .facts import (
     communicates,
     depends_on_device,
     live,
+    native_code,
     product_facts,
     unrounded_sum_text,
     unrounded_sums,
@@ -489,7 +490,14 @@ class Emitter:
         return self.bind("k", value)
 
     def emit_call(self, computation: Computation, operands: Sequence[Expr], path: Path) -> Expr:
-        """Inline a called computation if it is small, communicates or is observed; otherwise emit a function call."""
+        """Inline a called computation if it is small, communicates or is observed; otherwise emit a function call.
+
+        A computation with native code becomes one call of this code, with the values of its parameters.
+        """
+        native = native_code(computation)
+        if native is not None:
+            call = f"{self.bind('n', native)}({', '.join(map(spell, operands))})"
+            return self.assign_result(computation.root.shape, call, path)
         talks = communicates(computation)
         small = talks or self.options.watched or weight(computation) <= INLINED
         if small and self.depth < DEEPEST:

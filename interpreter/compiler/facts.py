@@ -19,7 +19,7 @@ from shape_inference import Shape
 from shape_inference.elided import ElidedArray
 from shape_inference.types import bf16, c64, c128, f8e8m0fnu, f32, f64
 from xbuild.core.graph import Computation, Instruction
-from xbuild.core.memos import remembered
+from xbuild.core.memos import memos, remembered
 from xbuild.core.op import OPS, opcodes
 from xbuild.properties.effects import COLLECTIVES, IDENTITIES, communicates_anywhere
 from xbuild.properties.order import live_instructions, operands_of, users_of
@@ -68,6 +68,21 @@ def live(computation: Computation) -> frozenset[Instruction]:
     """The instructions that the root or an effect needs; the others are not evaluated."""
     return frozenset(live_instructions(computation.instructions, computation.root, operands_of))
 
+
+def native_code(computation: Computation) -> Callable[..., Any] | None:
+    """The function that computes a called computation outside of plans; None if plans compute it."""
+    return memos(computation, _NATIVE).get(_NATIVE)
+
+
+def give_native_code(computation: Computation, function: Callable[..., Any]) -> None:
+    """Have all plans call this function instead of the computation; it takes and returns what a plan's function does.
+
+    No plan may call the computation before.
+    """
+    memos(computation, _NATIVE)[_NATIVE] = function
+
+
+_NATIVE = "native"
 
 _VIEWS = opcodes(lambda op: op.is_view and op.half == "none")
 

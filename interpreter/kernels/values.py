@@ -131,6 +131,19 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+class Memory:
+    """Memory of a native library with one array in it, which nothing else uses; `np.asarray` makes the array.
+
+    `owner` is what keeps the memory.
+    """
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, owner: Any, address: int, dims: tuple[int, ...], dtype: str) -> None:
+        self.owner = owner
+        self.__array_interface__ = {"data": (address, False), "shape": dims, "typestr": dtype, "version": 3}
+
+
 class Given:
     """Results handed to the caller: no result array shares memory with an input, a constant or another result.
 
@@ -162,7 +175,8 @@ class Given:
 
     def _is_foreign(self, array: np.ndarray[Any, Any]) -> bool:
         """Whether the array's memory has another owner: the array is a view, a constant (read-only) or an input."""
-        return array.base is not None or not array.flags.writeable or id(array) in self._foreign
+        is_view = array.base is not None and not isinstance(array.base, Memory)
+        return is_view or not array.flags.writeable or id(array) in self._foreign
 
 
 def zeros(shape: AnyShape) -> Any:
