@@ -249,12 +249,16 @@ def _in_string(letter: str) -> str:
     return letter if letter.isprintable() else _HLO.get(letter) or _octal(letter)
 
 
-def policy(*scripts: str) -> str:
-    """The <meta> element of a content security policy that allows only these scripts and no network request."""
+def policy(*scripts: str, is_served: bool = False) -> str:
+    """The <meta> element of a content security policy that allows only these scripts and no network request.
+
+    The script of a served page may send requests to the page's own server.
+    """
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     sources = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     scripts_only = ("default-src 'none'", f"script-src {sources}")
     rules = (*scripts_only, "style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'")
+    rules = (*rules, "connect-src 'self'") if is_served else rules
     return f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(rules)}">'
 
 

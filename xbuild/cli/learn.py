@@ -12,7 +12,7 @@ import click
 
 from ..learning import progress, shelf
 from ..learning.lesson import Question
-from .group import REFUSED, main
+from .group import REFUSED, main, stop
 from .outputs import say, say_written, write_atomically
 
 Grade = TypeVar("Grade")
@@ -35,8 +35,21 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     help="Write the page or notebook to this file.  [default: the lesson's name, in the current folder]",
 )
 @click.option("--copy", "into", type=_FOLDER, metavar="DIR", help="Copy all lessons to a new folder, DIR/lessons.")
+@click.option(
+    "--serve", is_flag=True, help="Serve all lessons, puzzles and levels to a browser on this machine, with editors."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), metavar="N", help="The port of the server.  [default: 8731, or a free one]"
+)
 def learn(
-    number: int | None, attempt: Path | None, notebook: bool, page: bool, out: Path | None, into: Path | None
+    number: int | None,
+    attempt: Path | None,
+    notebook: bool,
+    page: bool,
+    out: Path | None,
+    into: Path | None,
+    serve: bool,
+    port: int | None,
 ) -> None:
     """List the lessons, or take one.
 
@@ -52,8 +65,13 @@ def learn(
       xbuild learn --copy .
       xbuild learn 1 --check lessons/01_a_graph_is_built.py
     """
-    _check_options({"--check": attempt, "--notebook": notebook, "--page": page, "--copy": into}, number, "-o", out)
-    if into is not None:
+    actions = {"--check": attempt, "--notebook": notebook, "--page": page, "--copy": into, "--serve": serve}
+    _check_options(actions, number, "-o", out)
+    if port is not None and not serve:
+        raise click.UsageError("--port has no effect without --serve")
+    if serve:
+        _serve(port)
+    elif into is not None:
         _copy("lessons", into)
     elif number is None:
         _list_lessons()
@@ -70,9 +88,10 @@ def _check_options(actions: dict[str, object], number: int | None, output: str, 
     options = [option for option, value in actions.items() if value]
     if len(options) > 1:
         raise click.UsageError(f"{options[0]} and {options[1]} cannot be used together: use only one")
-    if "--copy" in options and number is not None:
-        raise click.UsageError("--copy copies all lessons or puzzles: omit the number")
-    if number is None and options and "--copy" not in options:
+    for option, verb in (("--copy", "copies"), ("--serve", "serves")):
+        if option in options and number is not None:
+            raise click.UsageError(f"{option} {verb} all lessons or puzzles: omit the number")
+    if number is None and options and not {"--copy", "--serve"} & {*options}:
         raise click.UsageError(f"{options[0]} needs a number, as in xbuild learn 7 {options[0]}")
     if file and not {"--notebook", "--page"} & {*options}:
         raise click.UsageError(f"{output} has no effect without --notebook or --page")
@@ -116,8 +135,10 @@ def _copy(kind: str, into: Path) -> None:
 
 
 def _check_lesson(number: int, attempt: Path) -> None:
+    from ..learning.submission import grade_lesson
+
     lesson = _entry("lessons", number)
-    questions, learner = _report_lesson_errors(lambda: shelf.grade(number, attempt)), progress.read_progress()
+    questions, learner = _report_lesson_errors(lambda: grade_lesson(number, attempt)), progress.read_progress()
     right = [question for question in questions if not question.is_open and question.accepts(question.guess)]
     for question in questions:
         say(f"{_grade(question, right):<7}  {question.words}")
@@ -153,6 +174,27 @@ def _write(number: int, page: bool, out: Path | None) -> None:
     text = lesson_page(lesson) if page else notebook(lesson.cells)
     write_atomically(target, text)
     say_written(target, "a page for any browser" if page else "a notebook")
+
+
+_MISSING = "--serve needs waitress, which is not installed: pip install 'xbuild-hlo[serve]' [missing_extra]"
+
+
+def _serve(port: int | None) -> None:
+    """Serve until an interrupt, without a time limit."""
+    try:
+        from ..learning.serving.server import serving
+    except ModuleNotFoundError as error:
+        if error.name != "waitress":
+            raise
+        raise stop(_MISSING) from None
+    if (limit := click.get_current_context().obj) is not None:
+        limit.stop()
+    try:
+        with serving(port) as (address, serve):
+            say(f"serving lessons, puzzles and the game to this machine; stop with Ctrl+C\n{address}")
+            serve()
+    except OSError as error:
+        raise click.ClickException(f"cannot listen on port {port}: {error.strerror}") from None
 
 
 def _teach(number: int) -> None:

@@ -77,15 +77,15 @@ def board_of(context: LevelContext, scenarios: Scenarios, scenario: int) -> Boar
 
 def _items(each: DeviceClass, traces: Traces, device: int) -> Iterator[Item]:
     """The items of a device in the recorded order, each with the events of the trace that it contains."""
-    before = order_parts(each.module.entry).before
-    given = [i for i in each.order(each.module.entry) if i in before]
+    parts = order_parts(each.module.entry)
+    given = [i for i in each.order(each.module.entry) if i in parts.number]
     number = {instruction: place for place, instruction in enumerate(given)}
     inside: dict[Instruction, list[SimulatedEvent]] = {instruction: [] for instruction in given}
     for event in traces[device]:
         path = event.site.path
         inside[path[0].instruction if path else event.site.instruction].append(event)
     for place, instruction in zip(count(), given, strict=False):
-        earlier = [place - 1] if each.given and place else [number[one] for one in before[instruction]]
+        earlier = [place - 1] if each.given and place else [number[one] for one in parts.predecessors(instruction)]
         yield Item(instruction, sum(1 << one for one in set(earlier)), tuple(inside[instruction]))
 
 

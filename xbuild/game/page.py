@@ -24,8 +24,8 @@ class Telling:
     is_repair: bool = False
 
 
-def level_page(level: Level, telling: Telling | None = None) -> str:
-    """The page of a level as HTML, in one file that needs no network.
+def level_page(level: Level, telling: Telling | None = None, links: str = "") -> str:
+    """The page of a level as HTML, in one file that needs no network; `links` is HTML for its top.
 
     >>> import xbuild as xb
     >>> from xbuild.game import level_of
@@ -39,6 +39,7 @@ def level_page(level: Level, telling: Telling | None = None) -> str:
         "policy": policy(script),
         "title": in_html(telling.title),
         "text": "".join(f"<p>{in_html(each)}</p>" for each in telling.text.split("\n\n") if each.strip()),
+        "links": links,
         "plain": "".join(map(_plain, level.cases)),
         "style": _asset("game.css"),
         "data": in_json(_data(level, telling)),

@@ -50,9 +50,9 @@ class ShippedLevel:
         """The level: all states of its program."""
         return level_of(self.make(), name=self.name, send_buffers=self.send_buffers, infeed=self.infeed)
 
-    def page(self) -> str:
-        """The page of the level, as HTML."""
-        return level_page(self.level(), self.telling)
+    def page(self, links: str = "") -> str:
+        """The page of the level, as HTML, with `links` at its top."""
+        return level_page(self.level(), self.telling, links)
 
 
 LEVELS: dict[str, ShippedLevel] = {}

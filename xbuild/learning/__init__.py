@@ -10,5 +10,6 @@ from .lesson import hangs_on_xla as hangs_on_xla
 from .lesson import on_jax as on_jax
 from .lesson import on_stablehlo as on_stablehlo
 from .lesson import on_xla as on_xla
+from .lesson import run_program as run_program
 from .lesson import show as show
 from .puzzle import Puzzle as Puzzle

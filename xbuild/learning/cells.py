@@ -30,11 +30,31 @@ class Cell:
     @property
     def code_to_read(self) -> str:
         """The code without the calls of ask, show and claims, and without their import."""
+        return _without_gaps(self._lines_without(_directs_lesson))
+
+    @property
+    def code_to_edit(self) -> list[str]:
+        """The code before the first question, and for each question a call of `run_program` with the code after it.
+
+        Claims and the import of the functions that direct a lesson are left out.
+        """
+        asks = [node for node in ast.parse(self.text).body if _call_statement(node) == "ask"]
+        lines = self._lines_without(lambda node: _directs_lesson(node) and _call_statement(node) != "show")
+        ends = [node.end_lineno or 0 for node in asks]
+        begins = [node.lineno - 1 for node in asks]
+        runs = ["", *(_run_text(self.text, node) for node in asks)]
+        return [
+            "\n".join(filter(None, [run, _without_gaps(lines[first:last])]))
+            for run, first, last in zip(runs, [0, *ends], [*begins, len(lines)], strict=True)
+        ]
+
+    def _lines_without(self, is_removed: Callable[[ast.stmt], bool]) -> list[str]:
+        """The lines of the code; those of some statements are empty."""
         lines = [line.removesuffix("  # fmt: skip") for line in self.text.split("\n")]
         for node in ast.parse(self.text).body:
-            if _directs_lesson(node):
+            if is_removed(node):
                 lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
-        return _without_gaps(lines)
+        return lines
 
     @property
     def questions(self) -> int:
@@ -70,6 +90,20 @@ def _call_statement(node: ast.stmt) -> str:
 def _called_function(node: ast.expr) -> str:
     """The name of the function that an expression calls; "" if it is not a call of a named function."""
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+
+
+def _run_text(text: str, node: ast.stmt) -> str:
+    """The call of `run_program` for a call of `ask`, with its inputs; "" if the answer is a constant."""
+    assert isinstance(node, ast.Expr)
+    assert isinstance(node.value, ast.Call)
+    program = node.value.args[2]
+    if isinstance(program, ast.Lambda) and isinstance(program.body, ast.Constant):
+        return ""
+    parts = [ast.get_source_segment(text, argument) or "" for argument in node.value.args[2:]]
+    parts += [
+        f"of={ast.get_source_segment(text, keyword.value)}" for keyword in node.value.keywords if keyword.arg == "of"
+    ]
+    return f"run_program({', '.join(parts)})"
 
 
 def cells_of(text: str) -> list[Cell]:

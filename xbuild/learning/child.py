@@ -1,7 +1,7 @@
-"""The process that runs a learner's solution: `python -m xbuild.learning.child` reads a request and writes its text.
+"""The process that runs a learner's code: `python -m xbuild.learning.child` reads a request and writes its answer.
 
-The request on stdin is JSON: the text of the learner's file, its name, the task of the puzzle, and the limits. The
-answer on stdout is JSON: `text`, which the parent parses and judges, or `fault`, the reason why it has no text.
+The request on stdin is JSON: the name of a job (`jobs.JOBS`), its data, and the limits. The answer on stdout is JSON:
+the data that the job returns, or `fault`, the reason why it returns none. The parent trusts neither.
 
 Before it runs the code, the process limits itself: processor, memory, files, and no processes, signals or sockets. On
 Linux, a filter of system calls (seccomp) refuses to start processes and programs, to send signals, to trace or limit
@@ -29,8 +29,10 @@ from typing import Any
 
 from shape_inference import XbuildError
 
-from .puzzle import PuzzleTask, Unsolved
-from .shelf import LessonError, solution_of_text
+from .forking import fork_for_requests
+from .jobs import JOBS, prepare
+from .puzzle import Unsolved
+from .shelf import LessonError
 
 # ----------------------------------------------------------------------------
 # The request and its answer
@@ -38,8 +40,13 @@ from .shelf import LessonError, solution_of_text
 _MOST_FAULT = 4000  # characters
 
 
+def fork() -> None:
+    """Do all imports, and answer each request in a fork of its own."""
+    fork_for_requests(prepare, main)
+
+
 def main() -> None:
-    """Answer one request; what the learner's code prints is discarded."""
+    """Answer one request; what the learner's code prints to file descriptors is discarded."""
     request = json.loads(sys.stdin.buffer.read())
     result = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -51,10 +58,9 @@ def main() -> None:
         answer = answer[os.write(result, answer) :]
 
 
-def _answer(request: Mapping[str, Any]) -> dict[str, str]:
+def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        solution = solution_of_text(request["source"], request["file"])
-        return {"text": PuzzleTask.from_dict(request["task"]).write(solution)}
+        return JOBS[request["job"]](request)
     except (Unsolved, XbuildError, LessonError) as fault:
         return {"fault": str(fault)[:_MOST_FAULT]}
     except (MemoryError, RecursionError) as error:

@@ -312,6 +312,22 @@ def ask(
     )
 
 
+def run_program(truth: Any, *inputs: Any, of: Callable[[Any], Any] | None = None) -> None:
+    """Run what a question runs, and print the value of each instruction and the result; `of` selects from the result.
+
+    >>> import xbuild as xb
+    >>> run_program(xb.computation(xb.f32[2])(lambda x: xb.add(x, x, name="sum")), [1.0, 2.0])
+    x    [1, 2]
+    sum  [2, 4]
+    """
+    changeable = _changeable(truth, inputs)
+    if changeable is not None:
+        print("\n".join(changeable.run(changeable.rows)))
+    if changeable is None or of is not None:
+        result = _answer(truth, inputs)
+        print(answer_text(result if of is None else of(result)))
+
+
 def _changeable(truth: Any, inputs: tuple[Any, ...]) -> Changeable | None:
     """The program that computes the answer, if it takes arrays that a learner can change."""
     program = module_of(truth) if isinstance(truth, Computation | Module) else None

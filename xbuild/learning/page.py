@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from shape_inference.escaping import filled, in_html, in_json, policy
 
@@ -112,26 +112,37 @@ def _json_number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def lesson_page(entry: ShelfEntry) -> str:
+@frozen
+class Additions:
+    """What a server adds to a page: a line of links, style, and a script that may send requests to the server."""
+
+    links: str = ""
+    style: str = ""
+    script: str = ""
+
+
+def lesson_page(entry: ShelfEntry, written: PageSession | None = None, additions: Additions | None = None) -> str:
     """The page of a lesson, as HTML."""
-    written = PageSession()
+    written, added = written or PageSession(), additions or Additions()
     with session(written), contextlib.redirect_stdout(written.printed):
         play(entry.path, entry.cells, written.cell)
     written.flush()
-    script = _asset("lesson.js")
-    scripts = [script, script_text()] if any("<iframe" in part for part in written.parts) else [script]
+    scripts = [asset("lesson.js"), *([added.script] if added.script else [])]
+    frames = [script_text()] if additions or any("<iframe" in part for part in written.parts) else []
     parts = {
-        "policy": policy(*scripts),
+        "policy": policy(*scripts, *frames, is_served=additions is not None),
         "title": in_html(f"{entry.number}. {entry.title}"),
-        "style": _asset("lesson.css"),
+        "style": asset("lesson.css") + added.style,
+        "links": added.links,
         "body": "\n".join(written.parts),
         "data": in_json(written.questions),
-        "script": script,
+        "script": "</script>\n<script>".join(scripts),
     }
-    return filled(_asset("lesson.html"), parts)
+    return filled(asset("lesson.html"), parts)
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file in the folder `assets`."""
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
@@ -148,15 +159,19 @@ _KINDS = {tokenize.STRING: "string", tokenize.NUMBER: "number", tokenize.COMMENT
 
 def _code_parts(code: str) -> Iterator[str]:
     """The HTML of the code of a cell; imports at its beginning are folded away."""
-    body = ast.parse(code).body
-    imports = [*itertools.takewhile(lambda node: isinstance(node, ast.Import | ast.ImportFrom), body)]
-    lines = code.split("\n")
-    end = (imports[-1].end_lineno or 0) if imports else 0
-    if imports:
-        setup = code_html("\n".join(lines[:end]))
-        yield f'<details class="setup"><summary>Set-up</summary><pre>{setup}</pre></details>'
-    if rest := "\n".join(lines[end:]).strip("\n"):
+    setup, rest = split_setup(code)
+    if setup:
+        yield f'<details class="setup"><summary>Set-up</summary><pre>{code_html(setup)}</pre></details>'
+    if rest:
         yield f"<pre>{code_html(rest)}</pre>"
+
+
+def split_setup(code: str) -> tuple[str, str]:
+    """The imports at the beginning of code, and the rest."""
+    body, lines = ast.parse(code).body, code.split("\n")
+    imports = [*itertools.takewhile(lambda node: isinstance(node, ast.Import | ast.ImportFrom), body)]
+    end = (imports[-1].end_lineno or 0) if imports else 0
+    return "\n".join(lines[:end]), "\n".join(lines[end:]).strip("\n")
 
 
 def code_html(code: str) -> str:

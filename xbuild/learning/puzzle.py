@@ -24,7 +24,7 @@ from shape_inference.notation import parse_shape
 from shape_inference.types import array_shape, primitive_type
 
 from .. import running
-from ..checking import check
+from ..checking import Verdict, check
 from ..core.graph import Computation, Module, ModuleGroup
 from ..core.regions import computation
 from ..costs import cost
@@ -48,16 +48,32 @@ FIGURES = ("link_bytes", "steps", "flops")
 _UNITS = {"link_bytes": "bytes sent", "steps": "steps", "flops": "FLOPs", "peak_memory": "bytes of peak memory"}
 
 
+@frozen
+class Example:
+    """A run of a solution: the arguments of each device, the results, and those of the specification."""
+
+    rows: Rows
+    results: Sequence[Any]
+    expected: Sequence[Any]
+
+
 class Unsolved(Exception):
-    """Raised with the fault of a solution."""
+    """Raised with the fault of a solution, and the verdict or the example that shows it."""
+
+    def __init__(self, fault: str, verdict: Verdict | None = None, example: Example | None = None) -> None:
+        super().__init__(fault)
+        self.verdict, self.example = verdict, example
 
 
 @frozen
 class PuzzleJudgement:
-    """The grade of a solution: its fault, or its score."""
+    """The grade of a solution: its fault, or its score; and what a picture of the grade shows."""
 
     fault: str = ""
     score: Mapping[str, int] = field(factory=dict)
+    program: Program | None = field(default=None, eq=False, repr=False)
+    verdict: Verdict | None = field(default=None, eq=False, repr=False)
+    example: Example | None = field(default=None, eq=False, repr=False)
 
     @property
     def is_solved(self) -> bool:
@@ -160,16 +176,18 @@ class Puzzle:
 
     def _judge(self, build: Callable[[], Program], limits: Any = None) -> PuzzleJudgement:
         """Test a program against the spec on many inputs, and count its cost."""
+        program = example = None
         try:
             program = build()
             self._check_interface(program)
             self._check_ops(program)
-            self._test(program, limits)
-            return PuzzleJudgement(score=self._check_limits(score_of(program)))
+            example = self._test(program, limits)
+            return PuzzleJudgement("", self._check_limits(score_of(program)), program, None, example)
         except (Unsolved, XbuildError, running.Stopped) as fault:
             if isinstance(fault, running.Stopped):
                 fault.raise_interrupt()
-            return PuzzleJudgement(str(fault))
+            verdict, found = getattr(fault, "verdict", None), getattr(fault, "example", None)
+            return PuzzleJudgement(str(fault), {}, program, verdict, found or example)
 
     def _program_of(self, built: Any) -> Program:
         """The program of a built solution: the module itself, or what `program` makes of the answers."""
@@ -202,20 +220,24 @@ class Puzzle:
         if allowed and (wrong := sorted(used - allowed - FREE)):
             raise Unsolved(f"this puzzle does not allow {', '.join(wrong)}; use only {', '.join(sorted(allowed))}")
 
-    def _test(self, program: Program, limits: Any) -> None:
+    def _test(self, program: Program, limits: Any) -> Example:
+        """Run a program on many inputs; returns the first run, and raises Unsolved with the first that is wrong."""
         verdict = check(program)
         if verdict.kind != "ok":
-            raise Unsolved(str(verdict))
+            raise Unsolved(str(verdict), verdict)
+        examples = []
         generator = np.random.default_rng(0)
         is_alone = self.devices == 1 and self.program is None
         for _ in range(TRIALS):
             rows = self._draw_arguments(program, generator)
             results = running.execute(program, rows, limits=limits)
             expected = [self.spec(*rows[0])] if is_alone else self.spec([row[0] for row in rows])
-            _check_types(results, expected)
-            _check_values(rows, results, expected)
+            examples.append(example := Example(rows, results, expected))
+            if fault := _type_fault(results, expected) or _value_fault(rows, results, expected):
+                raise Unsolved(fault, example=example)
         if self.any_order and (fault := order_dependence(_instructions(program))):
-            raise Unsolved(fault)
+            raise Unsolved(fault, example=examples[0])
+        return examples[0]
 
     def _draw_arguments(self, program: Program, generator: np.random.Generator) -> Rows:
         if self.draw is not None:
@@ -297,42 +319,43 @@ _MOST_NUMBERS = 60
 """The most numbers that a message about a wrong result lists."""
 
 
-def _check_types(results: Sequence[Any], expected: Sequence[Any]) -> None:
-    """Raise Unsolved unless the results have the number, structure, types and shapes of the expected ones."""
+def _type_fault(results: Sequence[Any], expected: Sequence[Any]) -> str:
+    """What is wrong with the number, structure, types or shapes of the results; "" if nothing is."""
     if len(results) != len(expected):
-        raise Unsolved(f"the program returns results on {len(results)} devices; expected {len(expected)}")
+        return f"the program returns results on {len(results)} devices; expected {len(expected)}"
     for device, (one, other) in enumerate(zip(results, expected, strict=True)):
-        yours, spec = _type_text(one), _type_text(other)
+        yours, spec = type_text(one), type_text(other)
         if yours != spec:
             where = f" on device {device}" if len(results) > 1 else ""
-            raise Unsolved(f"the result{where} has the wrong shape or type:\n  yours  {yours}\n  spec   {spec}")
+            return f"the result{where} has the wrong shape or type:\n  yours  {yours}\n  spec   {spec}"
+    return ""
 
 
-def _type_text(value: Any) -> str:
+def type_text(value: Any) -> str:
     """The type of a result: s32[3,4], or the types of a tuple's elements in parentheses."""
     if isinstance(value, tuple | list):
-        return f"({', '.join(map(_type_text, value))})"
+        return f"({', '.join(map(type_text, value))})"
     array = np.asarray(value)
     return str(array_shape(primitive_type(array.dtype), array.shape))
 
 
-def _check_values(rows: Rows, results: Sequence[Any], expected: Sequence[Any]) -> None:
-    """Raise Unsolved with an example if results differ: all numbers of a small example, else the first that differs."""
-    ours, theirs = _leaves(results), _leaves(expected)
+def _value_fault(rows: Rows, results: Sequence[Any], expected: Sequence[Any]) -> str:
+    """An example if results differ, with all its numbers or only the first that differs; "" if they do not."""
+    ours, theirs = leaves_of(results), leaves_of(expected)
     if all(np.array_equal(one, other, equal_nan=True) for one, other in zip(ours, theirs, strict=True)):
-        return
-    if sum(np.size(leaf) for leaf in [*_leaves(rows), *theirs]) > _MOST_NUMBERS:
-        raise Unsolved(_first_difference(ours, theirs))
+        return ""
+    if sum(np.size(leaf) for leaf in [*leaves_of(rows), *theirs]) > _MOST_NUMBERS:
+        return _first_difference(ours, theirs)
     inputs = ", ".join(answer_text(argument) for argument in (rows[0] if len(rows) == 1 else rows))
     yours, spec = (results[0], expected[0]) if len(rows) == 1 else (results, expected)
     wrong = _listed_places(ours, theirs, "device" if len(ours) == len(rows) else "result")
-    raise Unsolved(f"for {inputs}:\n  yours  {answer_text(yours)}\n  spec   {answer_text(spec)}{wrong}")
+    return f"for {inputs}:\n  yours  {answer_text(yours)}\n  spec   {answer_text(spec)}{wrong}"
 
 
-def _leaves(value: Any) -> list[Any]:
+def leaves_of(value: Any) -> list[Any]:
     """The arrays of nested lists and tuples, in order."""
     if isinstance(value, tuple | list):
-        return [leaf for part in value for leaf in _leaves(part)]
+        return [leaf for part in value for leaf in leaves_of(part)]
     return [np.asarray(value)]
 
 
@@ -352,13 +375,13 @@ def _listed_places(ours: list[Any], theirs: list[Any], what: str) -> str:
             ]
         )
         for number, (one, other) in enumerate(zip(ours, theirs, strict=True))
-        for place in np.argwhere(np.atleast_1d(_differs(one, other))).tolist()
+        for place in np.argwhere(np.atleast_1d(differs(one, other))).tolist()
     ]
     more = f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
     return f"\n  wrong  {', '.join(places[:_MOST_PLACES])}{more}"
 
 
-def _differs(one: Any, other: Any) -> Any:
+def differs(one: Any, other: Any) -> Any:
     """Where two arrays of one type differ; NaNs are equal."""
     return (one != other) & ~((one != one) & (other != other))
 
@@ -366,7 +389,7 @@ def _differs(one: Any, other: Any) -> Any:
 def _first_difference(ours: list[Any], theirs: list[Any]) -> str:
     """A sentence about the first element that differs, and how many do."""
     pairs = [*zip(ours, theirs, strict=True)]
-    wrong = [_differs(one, other) for one, other in pairs]
+    wrong = [differs(one, other) for one, other in pairs]
     number = next(n for n, each in enumerate(wrong) if each.any())
     place = tuple(map(int, np.argwhere(wrong[number])[0]))
     index = f"element [{', '.join(map(str, place))}]" if place else "the number"

@@ -13,6 +13,7 @@ from pathlib import Path
 from attrs import frozen
 
 from ..files.shipped import folder
+from ..process.child import start
 
 _PACKAGES = ("xbuild", "interpreter", "shape_inference")
 _NEEDED = ("numpy", "attr", "attrs", "networkx", "ml_dtypes", "click")
@@ -31,6 +32,15 @@ class Sandbox:
 
     def command(self, words: Sequence[str]) -> list[str]:
         return [*self.prefix, *words]
+
+    def process(self) -> subprocess.Popen[bytes]:
+        """A process of `child.main`, which waits for a request."""
+        return start(self.command(python_words("from xbuild.learning.child import main; main()")), environment())
+
+
+def environment() -> dict[str, str]:
+    """The variables of a process for learners' code: none of the user's, and one thread."""
+    return {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
 
 
 TRUSTED = Sandbox("none")

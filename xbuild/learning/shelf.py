@@ -103,30 +103,6 @@ def questions_in(path: Path) -> list[Question]:
     return collected.questions
 
 
-def grade(number: int, path: Path) -> list[Question]:
-    """The questions of the shipped lesson with the guesses of a copy; questions that the copy lacks stay open.
-
-    Raises LessonError if the file cannot run, or has none of the questions.
-    """
-    shipped = entry("lessons", number)
-    guesses = {question.words: question.guess for question in _attempted_questions(path)}
-    questions = questions_in(shipped.path)
-    if not any(question.words in guesses for question in questions):
-        raise LessonError(
-            f"{path} contains no question from lesson {number}; to get files to fill in, run xbuild learn --copy ."
-        )
-    for question in questions:
-        question.guess = guesses.get(question.words, question.guess)
-    return questions
-
-
-def _attempted_questions(path: Path) -> list[Question]:
-    try:
-        return questions_in(path)
-    except (Exception, SystemExit) as error:
-        raise LessonError(error_text(error)) from None
-
-
 @cache
 def puzzle_of(path: Path) -> Puzzle:
     """The Puzzle that a puzzle's file defines."""

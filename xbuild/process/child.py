@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from typing import IO
+from typing import IO, Any, Protocol
 
 from attrs import frozen
 
@@ -18,6 +18,24 @@ _LONGEST = 86_400.0  # seconds; operating systems refuse a timeout that overflow
 
 class TooMuchOutputError(Exception):
     """The error for a child process that wrote more than it may."""
+
+
+class Process(Protocol):
+    """A child process that has started: a Popen, or one that another process started."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> Any: ...
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+    @property
+    def stderr(self) -> IO[bytes] | None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def kill(self) -> None: ...
 
 
 @frozen
@@ -44,9 +62,18 @@ def run_bounded(
     subprocess.TimeoutExpired after too many seconds, TooMuchOutputError for too much output, OSError where the command
     cannot be started, MemoryError where no thread can be.
     """
-    process = subprocess.Popen(
+    return finish_bounded(start(command, environment), given, seconds=seconds, most=most, memory=memory)
+
+
+def start(command: Sequence[str], environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a command that `finish_bounded` will give its input; raises OSError where it cannot be started."""
+    return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
     )
+
+
+def finish_bounded(process: Process, given: bytes, *, seconds: float, most: int, memory: int | None = None) -> Ended:
+    """Give a started process its input, and wait for its end; the bounds and errors are those of `run_bounded`."""
     output, said = bytearray(), bytearray()
     threads = [
         threading.Thread(target=_write_input, args=(process.stdin, given), daemon=True),
@@ -86,7 +113,7 @@ def _write_input(pipe: IO[bytes] | None, given: bytes) -> None:
         return
 
 
-def _read_output(process: subprocess.Popen[bytes], output: bytearray, most: int) -> None:
+def _read_output(process: Process, output: bytearray, most: int) -> None:
     """Read stdout to its end, or until it is longer than allowed; then the process is killed."""
     assert process.stdout is not None
     while chunk := process.stdout.read1(_CHUNK):  # type: ignore[attr-defined]

@@ -40,6 +40,7 @@ function end(form, question, how) {
   if (next && next.tagName === "DETAILS") next.open = true
   askAgain()
   reveal()
+  form.dispatchEvent(new CustomEvent("answered", {bubbles: true, detail: {place: Number(form.dataset.again ?? forms.indexOf(form)), how}}))
 }
 // A button that runs the program of the question with other numbers: the value of each instruction changes with them.
 function otherNumbers(question) {
