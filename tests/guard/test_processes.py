@@ -132,12 +132,32 @@ def test_collectives_that_share_a_channel_meet_in_their_order(one: list[str], ot
     assert verdict_of_job(dict(enumerate(unscheduled)), DEVICES).refused
 
 
-def test_a_process_that_compiles_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_compiles_nothing_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(processes, "SECONDS", 0.1)
+    monkeypatch.setattr(processes, "SILENT_SECONDS", 0.01)
     found = compare(Store(), "job/1", 0, "jit_step", job(meeting(1)), DEVICES)
+    said = "xbuild guard: jit_step: waiting for process 1 to compile the same program, at most 0.1 s\n"
+    assert capsys.readouterr().err == said
     assert found.absent == (1,)
     assert not found.is_refused
     assert str(found) == "process 1 compiled no program here in 0.1 s: process 0 will wait in jit_step"
+
+
+def test_a_process_says_when_the_others_have_come(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(processes, "SILENT_SECONDS", 0.01)
+    store, text = Store(), job(meeting(1))
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(compare, store, "job/1", 0, "jit_step", text, DEVICES)
+        while "waiting for process 1" not in (said := capsys.readouterr().err):
+            pass
+        assert said.endswith("at most 60 s\n")
+        assert compare(store, "job/1", 1, "jit_step", text, DEVICES).verdict is None
+        assert first.result().verdict is None
+    assert capsys.readouterr().err == "xbuild guard: jit_step: all processes have compiled it, after 0 s\n"
 
 
 def test_a_fingerprint_passes_over_what_computes_nothing() -> None:

@@ -117,6 +117,34 @@ def test_the_result_is_the_smallest_for_which_the_condition_holds(condition: str
     assert found.tries < 300
 
 
+MISSING_MEMBER = """
+add {
+  p = f32[] parameter(0)
+  q = f32[] parameter(1)
+  ROOT r = f32[] add(p, q)
+}
+yes {
+  p = f32[64] parameter(0)
+  ROOT r = f32[64] all-reduce(p), channel_id=3, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=add
+}
+no {
+  ROOT p = f32[64] parameter(0)
+}
+"""
+
+
+def test_a_deadlock_keeps_its_cause() -> None:
+    """Behind the missing member is a ring that would be smaller."""
+    branch = """  me = u32[] partition-id()
+  zero = u32[] constant(0)
+  here = pred[] compare(me, zero), direction=EQ
+  a = f32[64] conditional(here, x, x), true_computation=yes, false_computation=no"""
+    text = RING.replace("ENTRY", f"{MISSING_MEMBER}ENTRY").replace("  a = f32[64] tanh(x)", branch)
+    found = xb.minimize(xb.parse_hlo(text), "deadlock").program
+    assert [each.cause for each in xb.check(found).findings] == ["MISSING_MEMBER"]
+    assert "send" not in opcodes(found)
+
+
 def test_devices_extents_constants_and_annotations_become_small() -> None:
     found = xb.minimize(xb.parse_hlo(RING), "deadlock").program
     assert found.num_devices == 2

@@ -273,6 +273,9 @@ def branching(decides: str) -> str:
 def test_a_deadlock_fails_with_its_report_and_depends_passes() -> None:
     with pytest.warns(xb.testing.DataDependentWarning, match="if the predicate of c differs between"):
         assert xb.testing.assert_no_deadlock(branching("an argument")).kind == "depends"
+    with pytest.raises(ContractError, match=r"^depends: "):
+        xb.testing.assert_no_deadlock(branching("an argument"), strict=True)
+    assert xb.testing.assert_no_deadlock(FORMS["synchronous"][0], strict=True).kind == "ok"
     hangs = branching("partition = u32[] partition-id()")
     verdict = xb.check(xb.parse_hlo(hangs))
     assert verdict.kind == "deadlock"

@@ -82,7 +82,7 @@ def reduce(
     program and the condition still holds. CONDITION is one of:
 
     \b
-      deadlock             `xbuild check` says "deadlock"
+      deadlock             `xbuild check` says "deadlock", with the same cause
       refused [KIND]       `xbuild check` refuses it, with this kind of finding
       different OTHER      `xbuild equivalent` says "different" for it and OTHER
       xla crashes [TEXT]   real XLA ends its process; its message has this text

@@ -13,6 +13,7 @@ import gzip
 import hashlib
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -28,9 +29,13 @@ from ..properties.rewriting import mapped
 from ..properties.sites import collectives_of
 from ..text.reader import parse_hlo
 from .compilation import DeviceId
+from .programs import say
 
 SECONDS = 60.0
 """How long a process waits for the others to compile; then it says so, and goes on."""
+
+SILENT_SECONDS = 2.0
+"""How long it waits before it says for which processes it waits."""
 
 _FIRST_CHANNEL = 1 << 40
 """Above the channels of transfers, which keep theirs."""
@@ -107,13 +112,22 @@ def compare(
     store.key_value_set(f"{place}/{process}/text", base64.b85encode(gzip.compress(text.encode(), mtime=0)).decode())
     store.key_value_set(f"{place}/{process}", json.dumps(mine))
     found: dict[int, dict[str, str]] = {process: mine}
-    absent = []
-    for other in others:
-        entry = _wait(store, f"{place}/{other}", SECONDS)
-        if entry is None:
-            absent.append(other)
-        else:
-            found[other] = json.loads(entry)
+    began = time.monotonic()
+
+    def collect(until: float) -> list[int]:
+        """Read the entries that arrive before a time after the beginning; the processes that left none."""
+        for other in [each for each in others if each not in found]:
+            entry = _wait(store, f"{place}/{other}", max(began + until - time.monotonic(), 0.001))
+            if entry is not None:
+                found[other] = json.loads(entry)
+        return [each for each in others if each not in found]
+
+    absent = collect(SILENT_SECONDS)
+    if absent:
+        say(f"{name}: waiting for {_processes(absent)} to compile the same program, at most {SECONDS:g} s")
+        absent = collect(SECONDS)
+        if not absent:
+            say(f"{name}: all processes have compiled it, after {time.monotonic() - began:.0f} s")
     names = {each: found[each]["name"] for each in sorted(found)}
     if absent:
         return Comparison(names, tuple(absent))

@@ -93,11 +93,13 @@ class Condition(ABC):
 
 @define
 class Deadlocks(Condition):
-    """The check says that the program deadlocks."""
+    """The check says that the program deadlocks, with the kind and the cause that the first finding of TARGET has."""
 
     def judge(self, modules: Modules, texts: Sequence[str], seconds: float) -> Found:
         verdict = check(modules[0])
-        return Found(verdict.kind == "deadlock", f"the verdict of the check is {verdict.kind}")
+        holds = verdict.kind == "deadlock"
+        first = f"{verdict.findings[0].kind} {verdict.findings[0].cause}" if holds else ""
+        return Found(holds, f"the verdict of the check is {verdict.kind}", first)
 
 
 @define

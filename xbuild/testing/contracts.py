@@ -275,12 +275,13 @@ def _count_arrays(instruction: Instruction) -> int:
 # Assertions
 
 
-def assert_no_deadlock(target: Any, *args: Any, **kwargs: Any) -> Verdict:
+def assert_no_deadlock(target: Any, *args: Any, strict: bool = False, **kwargs: Any) -> Verdict:
     """Assert that a program cannot hang and is well formed, and return the verdict.
 
-    The verdict `depends` also passes: only the shapes of the arguments count, and the data decide. If the program hangs
-    on some data although its host callbacks return, a DataDependentWarning with the report is issued. `target`, `args`
-    and `kwargs` are as in `collectives`. Raises ContractError with the report if the verdict is `deadlock` or `error`.
+    Unless `strict`, the verdict `depends` also passes: only the shapes of the arguments count, and the data decide. If
+    the program then hangs on some data although its host callbacks return, a DataDependentWarning with the report is
+    issued. `target`, `args` and `kwargs` are as in `collectives`. Raises ContractError with the report if the verdict
+    is `deadlock` or `error` or, with `strict`, `depends`.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[8])(xb.cross_replica_sum)
@@ -291,10 +292,10 @@ def assert_no_deadlock(target: Any, *args: Any, **kwargs: Any) -> Verdict:
     """
     __tracebackhide__ = True
     verdict = check(program_of(target, args, kwargs))
-    if verdict.refused:
+    if verdict.refused or (strict and verdict.kind != "ok"):
         raise ContractError(str(verdict))
     if verdict.may_hang:
-        hint = "to fail instead, make xbuild.testing.DataDependentWarning an error"
+        hint = "to fail instead, pass strict=True, or make xbuild.testing.DataDependentWarning an error"
         warnings.warn(f"assert_no_deadlock passes, but {verdict}\n{hint}", DataDependentWarning, stacklevel=2)
     return verdict
 
