@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import xbuild as xb
-from docs.site import api_pages, concept_pages, documents, game_pages, lesson_pages, op_pages
+from docs.site import MAKERS
 from docs.site.markdown import document, escaped
 from docs.site.staging import Stage
+from xbuild.cli import main
 from xbuild.core.op import OPS
 
 
@@ -18,7 +19,7 @@ from xbuild.core.op import OPS
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     """All pages, staged."""
     found = Stage(tmp_path_factory.mktemp("pages"))
-    for maker in (documents, api_pages, op_pages, concept_pages, game_pages, lesson_pages):
+    for maker in MAKERS:
         maker.make(found)
     return found
 
@@ -32,6 +33,14 @@ def test_every_op_has_a_page_with_its_parts(stage: Stage) -> None:
         text = (stage.folder / f"ops/{opcode}.md").read_text()
         assert "**Source**: " in text
         assert "```pycon" in text, opcode
+
+
+def test_every_command_has_a_page_with_its_options(stage: Stage) -> None:
+    for name, command in main.commands.items():
+        text = (stage.folder / f"commands/{name}.md").read_text()
+        assert f"xbuild {name} [OPTIONS]" in text
+        options = [option for each in command.params for option in each.opts if option.startswith("--")]
+        assert [option for option in options if f"`{option}" not in text and f", {option}" not in text] == [], name
 
 
 def test_links_between_pages_lead_to_pages(stage: Stage) -> None:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from . import api_pages, concept_pages, documents, game_pages, lesson_pages, op_pages
+from . import MAKERS
 from .staging import Stage
 
 
@@ -11,7 +11,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m docs.site", description=__doc__)
     parser.add_argument("folder", type=Path, help="where the pages are staged; files that are there are replaced")
     stage = Stage(parser.parse_args().folder)
-    for maker in (documents, api_pages, op_pages, concept_pages, game_pages, lesson_pages):
+    for maker in MAKERS:
         maker.make(stage)
     stage.finish()
     print(f"{stage.count} pages in {stage.folder}")
