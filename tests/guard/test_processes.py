@@ -138,7 +138,7 @@ def test_a_process_that_compiles_nothing_is_named(
     monkeypatch.setattr(processes, "SECONDS", 0.1)
     monkeypatch.setattr(processes, "SILENT_SECONDS", 0.01)
     found = compare(Store(), "job/1", 0, "jit_step", job(meeting(1)), DEVICES)
-    said = "xbuild guard: jit_step: waiting for process 1 to compile the same program, at most 0.1 s\n"
+    said = "xbuild guard: process 0 waits for process 1 to compile jit_step, at most 0.1 s\n"
     assert capsys.readouterr().err == said
     assert found.absent == (1,)
     assert not found.is_refused
@@ -152,12 +152,12 @@ def test_a_process_says_when_the_others_have_come(
     store, text = Store(), job(meeting(1))
     with ThreadPoolExecutor() as pool:
         first = pool.submit(compare, store, "job/1", 0, "jit_step", text, DEVICES)
-        while "waiting for process 1" not in (said := capsys.readouterr().err):
+        while "process 0 waits for process 1" not in (said := capsys.readouterr().err):
             pass
         assert said.endswith("at most 60 s\n")
         assert compare(store, "job/1", 1, "jit_step", text, DEVICES).verdict is None
         assert first.result().verdict is None
-    assert capsys.readouterr().err == "xbuild guard: jit_step: all processes have compiled it, after 0 s\n"
+    assert capsys.readouterr().err == "xbuild guard: process 0 goes on: all have compiled jit_step, after 0 s\n"
 
 
 def test_a_fingerprint_passes_over_what_computes_nothing() -> None:

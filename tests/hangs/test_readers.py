@@ -234,3 +234,59 @@ def test_lines_that_say_that_a_rank_ended(line: str, dead: list[int], tmp_path: 
 )  # fmt: skip
 def test_the_names_of_operations(name: str, plain: str) -> None:
     assert _plain_name(name) == plain
+
+
+GUARDED = """INFO starts
+xbuild guard: jit_step is refused; it runs anyway; wrote checked
+deadlock: device 1 never reaches psum.6 in branch 1 of conditional.1 [deadlock]
+
+  device 0     stops at psum.6   train.py:8
+
+  cause  a collective inside a conditional
+  fix    move it
+next line of the script
+"""
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank0]: "])
+def test_the_report_of_the_guard_is_read(prefix: str, tmp_path: Path) -> None:
+    log = tmp_path / "stderr.log"
+    log.write_text("".join(f"{prefix}{line}\n" for line in GUARDED.splitlines()))
+    job = find(log).job
+    (message,) = job.guarded
+    assert (message.program, message.what, message.is_stopped) == ("jit_step", "is refused", False)
+    assert message.report == tuple(GUARDED.splitlines()[2:8])
+    text = str(find(log))
+    assert text.startswith("the guard says that jit_step is refused: deadlock: device 1 never reaches psum.6 in branch")
+    assert "      fix    move it" in text.splitlines()
+    assert "next line" not in text
+
+
+def test_what_the_guard_says_about_data_and_other_processes(tmp_path: Path) -> None:
+    log = tmp_path / "stderr.log"
+    log.write_text("xbuild guard: jit_f may hang: the data decide; it runs; --strict stops such programs\n"
+                   "depends: the data decide; the program deadlocks under this condition\n")  # fmt: skip
+    assert find(log).sentence == (
+        "the guard says that jit_f may hang: the data decide; the program deadlocks under this condition"
+    )
+    log.write_text("xbuild guard: process 0 (jit_f) and process 1 (jit_f) compiled different programs, "
+                   "and the job would hang\n")  # fmt: skip
+    assert "process 1 (jit_f) compiled different programs and the job would hang" in find(log).sentence
+    log.write_text("xbuild guard: 3 programs checked in 0.10 s, none refused\n")
+    assert find(log).sentence == "no rank waits for another one in 0 dumps (xbuild guard)"
+
+
+def test_processes_that_the_guard_waited_for_are_at_fault(tmp_path: Path) -> None:
+    log = tmp_path / "stderr.log"
+    waits = "xbuild guard: process 0 waits for processes 1, 2 to compile jit_f, at most 60 s\n"
+    log.write_text(waits)
+    assert [root.rank for root in find(log).roots] == [1, 2]
+    assert find(log).waiting == {0: [1, 2]}
+    log.write_text(f"{waits}xbuild guard: process 0 goes on: all have compiled jit_f, after 9 s\n")
+    assert find(log).roots == ()
+    log.write_text(
+        f"{waits}xbuild guard: process 2 compiled no program here in 60 s: processes 0, 1 will wait in jit_f\n"
+    )
+    diagnosis = find(log)
+    assert [(root.rank, root.kind) for root in diagnosis.roots] == [(2, "never_launched")]
+    assert diagnosis.waiting == {0: [2], 1: [2]}

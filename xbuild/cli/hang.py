@@ -52,8 +52,8 @@ def hang(
     """Find the ranks that caused a hang, from the dumps of the stuck job.
 
     DUMPS are files, or folders with the dumps of all ranks. A dump can come from PyTorch's Flight Recorder (pickle or
-    JSON), NCCL RAS (text or JSON) or NCCL Inspector, or be a log of XLA or of a launcher, or a TPU digest. The rank of
-    a dump is the number in its file name. Pickles are read without being executed.
+    JSON), NCCL RAS (text or JSON) or NCCL Inspector, or be a log of XLA, of `xbuild guard` or of a launcher, or a TPU
+    digest. The rank of a dump is the number in its file name. Pickles are read without being executed.
 
     The report names the ranks at fault, with the line of your code where they are, and the ranks that wait because
     of them, and states what the dumps cannot show.
@@ -115,7 +115,7 @@ def hang(
     if page is not None:
         write_atomically(Path(page), page_text(found, [] if beside is None else [(), *beside.lines()]))
         say(f"wrote {page}", err=as_json)
-    sys.exit(REFUSED if found.roots or job.rendezvous else 0)
+    sys.exit(REFUSED if found.roots or job.rendezvous or job.guarded else 0)
 
 
 def _notices(job: StuckJob, program: str | None, taken: str | None, redact: bool) -> Iterator[str]:
@@ -124,8 +124,13 @@ def _notices(job: StuckJob, program: str | None, taken: str | None, redact: bool
         yield f"{in_line(taken)} is used as --program"
     elif redact and job.programs:
         yield "the programs among DUMPS are not used with --redact, because they contain names and paths"
-    elif program is None and not {*job.formats} <= {"Flight Recorder", "log of a launcher"}:
+    elif program is None and not _names_lines(job):
         yield "with the program, --program TARGET names the instruction and the line where the ranks are"
+
+
+def _names_lines(job: StuckJob) -> bool:
+    """Whether the dumps themselves name lines of the user."""
+    return any(each.report for each in job.guarded) or {*job.formats} <= {"Flight Recorder", "log of a launcher"}
 
 
 def _find_in_program(found: Diagnosis, target: str, read: Callable[[str], Program] = load) -> ProgramFindings:

@@ -467,10 +467,9 @@ def _collectives(cost: Cost, top: int) -> Iterator[str]:
 
 def _collective_row(op: str, groups: str, rows: Sequence[CostRow]) -> tuple[str, ...]:
     sent, steps = sum(row.link_bytes for row in rows), sum(row.steps for row in rows)
-    places = [str(source) for row in rows if (source := row.instruction.source) is not None]
-    more = len({*places}) - 1
-    source = f"{places[0]}{f' and {more} more' if more > 0 else ''}" if places else ""
-    return op, groups, str(sum(row.times for row in rows)), short(sent, "B"), short(steps), source
+    places = [*dict.fromkeys(str(row.instruction.source) for row in rows if row.instruction.source is not None)]
+    place = " and ".join([*places[:1], *([f"{len(places) - 1} more"] if len(places) > 1 else [])])
+    return op, groups, str(sum(row.times for row in rows)), short(sent, "B"), short(steps), place
 
 
 def _sums(cost: Cost, by: By, top: int) -> Iterator[str]:

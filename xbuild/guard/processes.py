@@ -124,10 +124,10 @@ def compare(
 
     absent = collect(SILENT_SECONDS)
     if absent:
-        say(f"{name}: waiting for {_processes(absent)} to compile the same program, at most {SECONDS:g} s")
+        say(f"process {process} waits for {_processes(absent)} to compile {name}, at most {SECONDS:g} s")
         absent = collect(SECONDS)
         if not absent:
-            say(f"{name}: all processes have compiled it, after {time.monotonic() - began:.0f} s")
+            say(f"process {process} goes on: all have compiled {name}, after {time.monotonic() - began:.0f} s")
     names = {each: found[each]["name"] for each in sorted(found)}
     if absent:
         return Comparison(names, tuple(absent))

@@ -58,7 +58,10 @@ class Diagnosis:
         if not self.roots:
             read = ", ".join(self.job.formats)
             if self.job.rendezvous:
-                return f"{self.job.rendezvous[0]}; the log does not name the missing ones"
+                why = str(self.job.guarded[0]) if self.job.guarded else "the log does not name the missing ones"
+                return in_line(f"{self.job.rendezvous[0]}; {why}")
+            if self.job.guarded:
+                return in_line(str(self.job.guarded[0]))
             return f"no rank waits for another one in {len(self.job.ranks):,} dumps ({read})"
         parts = []
         for roots in self._by_kind():
@@ -94,6 +97,9 @@ class Diagnosis:
             yield from self._waiting_lines(all, width, more)
         for fix in dict.fromkeys(_FIXES[root.kind] for root in self.roots):
             yield from labelled("fix", fix, width)
+        for message in self.job.guarded:
+            yield from labelled("guard", in_line(f"{message.program} {message.what}"), width)
+            yield from ((f"    {in_line(line)}".rstrip(),) for line in message.report)
         facts, rest = folded(self.job.facts, all)
         for fact in facts:
             yield from labelled("fact", in_line(fact), width, title="dim")
@@ -162,6 +168,15 @@ class Diagnosis:
             "waiting": {str(rank): roots for rank, roots in self.waiting.items()},
             "ranks": len(self.job.ranks),
             "formats": dict(self.job.formats),
+            "guard": [
+                {
+                    "program": each.program,
+                    "what": each.what,
+                    "stopped": each.is_stopped,
+                    "report": "\n".join(each.report),
+                }
+                for each in self.job.guarded
+            ],
             "facts": list(self.job.facts),
             "limits": list(self.limits),
         }

@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from .guard_messages import read_guard_messages
 from .records import DumpError, Launch, RankRecord, Root, StuckJob, XlaRendezvous, name_ranks, ranges
 
 MOST_TASKS = 1 << 20
@@ -293,6 +294,8 @@ def read_log(job: StuckJob, text: str, source: str) -> bool:
         found = _count(job, "TPU digest")
     if _read_coordination(job, text, source):
         found = _count(job, "coordination service")
+    if read_guard_messages(job, text, source):
+        found = _count(job, "xbuild guard")
     if _read_ends(job, text):
         found = _count(job, "log of a launcher")
     return found

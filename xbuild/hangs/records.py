@@ -191,6 +191,21 @@ class XlaRendezvous:
         )
 
 
+@frozen
+class GuardMessage:
+    """What `xbuild guard` said: of which program, what, whether it stopped it, and the lines of its report."""
+
+    program: str
+    what: str
+    is_stopped: bool
+    report: tuple[str, ...]
+
+    def __str__(self) -> str:
+        verdict = f": {self.report[0].removeprefix('depends: ')}" if self.report else ""
+        ending = "; it was stopped before it ran" if self.is_stopped else ""
+        return f"the guard says that {self.program} {self.what}{verdict}{ending}"
+
+
 @define(eq=False)
 class StuckJob:
     """All ranks and groups of a job, and what the dumps say beyond them.
@@ -202,6 +217,7 @@ class StuckJob:
     `absent` are ranks that other dumps name and that left no dump, and `unlisted` groups whose members no dump lists.
     `different` are roots that a format states itself. `inspected` has the last operation of each rank in each
     communicator of NCCL Inspector, and `rendezvous` what XLA's logs say about collectives at which participants wait.
+    `guarded` is what `xbuild guard` said about programs.
 
     `formats` are the formats that were read, `limits` sentences on what these dumps cannot tell, and `facts` sentences
     that dumps state and that concern no single rank. `programs` are the files that are programs.
@@ -217,6 +233,7 @@ class StuckJob:
     different: dict[int, Root] = field(factory=dict)
     inspected: dict[str, dict[int, tuple[int, str]]] = field(factory=dict)
     rendezvous: list[XlaRendezvous] = field(factory=list)
+    guarded: list[GuardMessage] = field(factory=list)
     formats: dict[str, int] = field(factory=dict)
     limits: list[str] = field(factory=list)
     facts: list[str] = field(factory=list)

@@ -79,8 +79,11 @@ def redact_job(job: StuckJob) -> StuckJob:
     found.dead = {rank: redaction.sentence(text) for rank, text in job.dead.items()}
     found.ended = {rank: redaction.sentence(text) for rank, text in job.ended.items()}
     found.different = {rank: _redact_root(redaction, root) for rank, root in job.different.items()}
+    if job.guarded:
+        found.add_limit("the reports of the guard are left out, because they contain names and paths")
+    found.guarded = [evolve(each, program=redaction.name("program", each.program), report=()) for each in job.guarded]
     found.facts = [redaction.sentence(text) for text in job.facts]
-    found.limits = [redaction.sentence(text) for text in job.limits]
+    found.limits += [redaction.sentence(text) for text in job.limits]
     return found
 
 
