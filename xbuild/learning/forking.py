@@ -153,6 +153,8 @@ class ForkingProcess:
 
     def _channel(self) -> socket.socket:
         if self._started is None or self._started[0].poll() is not None:
+            if self._started is not None:
+                self._started[1].close()
             ours, theirs = socket.socketpair()
             command = self.sandbox.command(python_words("from xbuild.learning.child import fork; fork()"))
             started = subprocess.Popen(

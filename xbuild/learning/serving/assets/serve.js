@@ -128,7 +128,7 @@ function show(editor, parts) {
     frame.setAttribute("sandbox", part.kind === "page" ? "allow-scripts" : "allow-same-origin")
     if (part.kind === "page") frame.height = 720
     else frame.addEventListener("load", () => { frame.height = Math.min(frame.contentDocument.documentElement.scrollHeight + 4, 2000) })
-    frame.srcdoc = part.kind === "page" ? part.text : `<!doctype html><meta charset="utf-8"><style>:root{color-scheme:light dark}body{margin:0;font:14px/1.45 ui-sans-serif,system-ui,sans-serif}svg{max-width:100%;height:auto}body>div{max-height:none!important}</style>${part.text}`
+    frame.srcdoc = part.kind === "page" ? part.text : `<!doctype html><meta charset="utf-8"><style>:root{color-scheme:light dark}body{margin:0;font:14px/1.45 ui-sans-serif,system-ui,sans-serif}svg{max-width:100%;height:auto}*{max-height:none!important}</style>${part.text}`
     return frame
   }))
   if (!parts.length) out.textContent = "The code ran and shows nothing. To see a value, print it, or write it as the last line."
@@ -170,6 +170,7 @@ document.addEventListener("answered", event => {
   editor.dataset.added = (editor.dataset.added || "") + added
   delete editor.dataset.empty
   area.value = area.value.trimEnd() + added
+  area.setSelectionRange(0, 0)
   colour(editor)
 })
 }
