@@ -127,10 +127,43 @@ def test_the_table_on_the_command_line(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "replication of p, on devices 0-3" in result.output
     assert "equal within {0,2} {1,3}" in result.output
-    result = CliRunner().invoke(main, ["show", str(file), "--replication", "--replicated", "0"])
+    result = CliRunner().invoke(main, ["show", str(file), "--replication", "--all", "--replicated", "0"])
     assert "  x  f32[4]            equal on all" in result.output
-    for wrong in (["--replicated", "0"], ["--replication", "--plan"]):
+    for wrong in (["--replicated", "0"], ["--replication", "--plan"], ["--all"]):
         assert CliRunner().invoke(main, ["show", str(file), *wrong]).exit_code == 2
+
+
+def test_the_short_table_has_the_values_from_which_the_others_follow(tmp_path: Path) -> None:
+    text = """HloModule step, num_partitions=4
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+yes { p = f32[4] parameter(0) ROOT r = f32[4] negate(p) }
+no { ROOT p = f32[4] parameter(0) }
+ENTRY e {
+  w = f32[4] parameter(0), sharding={replicated}
+  x = f32[4] parameter(1), sharding={devices=[4]<=[4]}
+  scaled = f32[4] multiply(w, x)
+  total = f32[4] all-reduce(scaled), replica_groups={{0,1,2,3}}, channel_id=1, use_global_device_ids=true, to_apply=add
+  new = f32[4] subtract(w, total)
+  me = u32[] partition-id()
+  zero = u32[] constant(0)
+  first = pred[] compare(me, zero), direction=EQ
+  picked = f32[4] conditional(first, new, new), true_computation=yes, false_computation=no
+  ROOT both = (f32[4], f32[4]) tuple(new, picked)
+}"""
+    file = tmp_path / "step.hlo"
+    file.write_text(text)
+    lines = CliRunner().invoke(main, ["show", str(file), "--replication"]).output.splitlines()
+    assert lines[0] == "replication of step, on devices 0-3: 7 of 13 values, from which the others follow"
+    rows = {line.split()[0]: " ".join(line.split()[2:]) for line in lines[2:]}
+    assert rows["w"] == "equal on all the program states it"
+    assert rows["x"] == "may differ each device gets its own"
+    assert rows["total"] == "equal on all all-reduce over groups {0,1,2,3}"
+    assert rows["first"] == "equal within {1-3} decides a branch or a loop; from me: the partition of the device"
+    assert [line.strip() for line in lines[-2:]] == [
+        "result 0 (new)     f32[4]  equal on all",
+        "result 1 (picked)  f32[4]  equal within {1-3}  from me: the partition of the device",
+    ]
+    assert "scaled" not in rows
 
 
 def test_a_picture_is_coloured_by_groups(tmp_path: Path) -> None:

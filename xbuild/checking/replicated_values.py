@@ -153,17 +153,36 @@ def reason_text(values: Replication, value: Instruction, leaf: tuple[int, ...]) 
     if len(groups) == 1:
         return f"{name} is equal on all devices, in every run"
     a, b = groups[0][0], groups[1][0]
-    part = next(each for each in values.parts if value in each.labels)
-    if b not in part.devices:
+    path_back = path_of_difference(values, value, leaf)
+    if path_back is None:
         return f"{name} belongs to several programs, and values of different programs are not compared"
-    reasons = Reasons(values, part.module.entry, a, b)
-    path_back = reasons.path_back((value, _leaf_that_differs(values, value, leaf, a, b)))
     width = max(len(_place_name(place)) for place in path_back)
     lines = [f"  {_place_name(place):{width}}  {_operation_text(place[0])}" for place in path_back[:-1]]
     lines.append(
         f"  {_place_name(path_back[-1]):{width}}  {_operation_text(path_back[-1][0])}: {_cause_text(path_back[-1][0])}"
     )
     return "\n".join([f"{name} may differ between devices {a} and {b}", *lines])
+
+
+def path_of_difference(values: Replication, value: Instruction, leaf: tuple[int, ...] = ()) -> list[Place] | None:
+    """The path back to the origin of the difference between the first two groups; None if other programs have it."""
+    groups = values.groups(value, leaf)
+    a, b = groups[0][0], groups[1][0]
+    part = next(each for each in values.parts if value in each.labels)
+    if b not in part.devices:
+        return None
+    reasons = Reasons(values, part.module.entry, a, b)
+    return reasons.path_back((value, _leaf_that_differs(values, value, leaf, a, b)))
+
+
+def origin_text(values: Replication, value: Instruction) -> str:
+    """Why a value differs, in one phrase: the value at which the difference begins, and how it does."""
+    path_back = path_of_difference(values, value)
+    if path_back is None:
+        return "values of different programs are not compared"
+    origin = path_back[-1]
+    cause = _cause_text(origin[0])
+    return cause if origin[0] is value else f"from {_place_name(origin)}: {cause}"
 
 
 def _leaf_that_differs(

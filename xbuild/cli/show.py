@@ -21,6 +21,13 @@ _STYLE = (
 @main.command()
 @takes_target
 @click.option("--plan", is_flag=True, help="Print the Python source that the interpreter runs.")
+@click.option(
+    "--engine",
+    type=click.Choice(["interpreter", "auto"]),
+    default="interpreter",
+    show_default=True,
+    help="With auto, also print which parts jaxlib would compile, and why not the rest (requires --plan).",
+)
 @click.option("--stablehlo", is_flag=True, help="Print StableHLO text, which JAX and XLA read.")
 @click.option(
     "--locations", is_flag=True, help="Print the names and source lines of the program (requires --stablehlo)."
@@ -37,7 +44,7 @@ _STYLE = (
     "--replication",
     "as_replication",
     is_flag=True,
-    help="Next to each value, print the groups of devices that hold the same value.",
+    help="Print which devices hold equal values, and why; with --all, for every value.",
 )
 @click.option(
     "--why",
@@ -45,6 +52,7 @@ _STYLE = (
     shell_complete=instructions,
     help="Explain why devices may hold different values for this instruction (requires --replication).",
 )
+@click.option("--all", "every", is_flag=True, help="Print every value, without reasons (requires --replication).")
 @click.option(
     "--replicated",
     metavar="N",
@@ -55,19 +63,22 @@ _STYLE = (
 def show(
     target: str,
     plan: bool,
+    engine: str,
     stablehlo: bool,
     locations: bool,
     only: str | None,
     style: str,
     as_replication: bool,
     why: str | None,
+    every: bool,
     replicated: tuple[int, ...],
 ) -> None:
     """Print a program as HLO text, StableHLO text or Python, or show which devices hold equal values."""
     require("--stablehlo", stablehlo, "locations")
-    require("--replication", as_replication, "replicated", "why")
+    require("--plan", plan, "engine")
+    require("--replication", as_replication, "replicated", "why", "every")
     if as_replication:
-        _show_replication(target, why, replicated)
+        _show_replication(target, why, every, replicated)
         return
     if plan and (options := options_used("only", "style")):
         raise click.UsageError(f"{options[0]} applies to HLO text, but --plan prints Python")
@@ -80,12 +91,17 @@ def show(
         say(f"{chr(10) * bool(place)}// ----- {module}\n" if len(modules) > 1 else "", nl=False)
         for heading, part in _device_programs(load(module)):
             say(heading, nl=False)
-            text = part.to_stablehlo(locations=locations) if stablehlo else _text(part, plan, only, style)
+            text = part.to_stablehlo(locations=locations) if stablehlo else _text(part, plan, engine, only, style)
             say(text.rstrip("\n"))
 
 
-def _show_replication(target: str, why: str | None, replicated: tuple[int, ...]) -> None:
+_MOST_VALUES = 30
+"""Rows of the short table of --replication."""
+
+
+def _show_replication(target: str, why: str | None, every: bool, replicated: tuple[int, ...]) -> None:
     from ..checking import replication
+    from ..checking.replication_summary import summary_lines
 
     if options := options_used("plan", "only", "style", "stablehlo"):
         raise click.UsageError(f"{options[0]} applies to the text of the program, but --replication prints a table")
@@ -93,7 +109,10 @@ def _show_replication(target: str, why: str | None, replicated: tuple[int, ...])
     module = Module(program.name, program) if isinstance(program, Computation) else program
     values = replication(module, dict.fromkeys(replicated, True))
     try:
-        say(str(values) if why is None else values.why(why))
+        if why is not None:
+            say(values.why(why))
+        else:
+            say(str(values) if every else "\n".join(summary_lines(values, _MOST_VALUES)))
     except KeyError as error:
         raise click.UsageError(str(error.args[0])) from None
 
@@ -107,12 +126,14 @@ def _device_programs(program: Program) -> Iterator[tuple[str, Computation | Modu
         yield f"{chr(10) * bool(place)}// device {device}\n", module
 
 
-def _text(part: Computation | Module, plan: bool, only: str | None, style: str) -> str:
+def _text(part: Computation | Module, plan: bool, engine: str, only: str | None, style: str) -> str:
     from ..text.printer import computation_text, module_text, skeleton_text
 
     if plan:
-        from ..running import plan_source
+        from ..running import auto, plan_source
 
+        if engine == "auto":
+            return auto.choice_of(part).plan_source()
         return plan_source(part.entry if isinstance(part, Module) else part)
     if only:
         return skeleton_text(part)
