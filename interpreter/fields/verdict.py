@@ -234,7 +234,9 @@ class Equivalence(LineReport):
 
     def _first_line(self) -> str:
         if self.kind == "equal":
-            return f"equal: both programs compute the same values over prime fields on {self.draws} random inputs"
+            return "equal: both programs compute the same function, up to rounding"
+        if self.kind == "different":
+            return f"different: the programs compute different results{f' ({self.reason})' if self.reason else ''}"
         return f"{self.kind}: {self.reason}" if self.reason else self.kind
 
     def _reasons(self) -> Iterator[str]:
@@ -242,7 +244,8 @@ class Equivalence(LineReport):
             yield from self.difference.sentences(self.names)
         if self.kind == "equal":
             probability = f"a probability below 2^{self.log2_error:.0f} (degree {self.degree})"
-            yield f"programs with different arithmetic agree like this with {probability}"
+            inputs = f"{self.draws} random input{'s' * (self.draws != 1)} over prime fields, where arithmetic is exact"
+            yield f"evaluated on {inputs}: different programs agree there with {probability}"
             yield self._runs_text()
         if self.example is not None:
             yield self.example.sentence(self.names)

@@ -112,8 +112,8 @@ ENTRY main {
 
 BITS = """HloModule bits
 ENTRY main {
-  x = f32[4] parameter(0)
-  ROOT y = u16[4,2] bitcast-convert(x)
+  x = c64[4] parameter(0)
+  ROOT y = f32[4,2] bitcast-convert(x)
 }
 """
 
@@ -122,7 +122,7 @@ ENTRY main {
     ("text", "reason"),
     [
         (DYNAMIC, "dimensions whose extent is known only at run time"),
-        (BITS, "bits of floats that are read as a type of a different width"),
+        (BITS, "bits of complex numbers, or of floats below a byte"),
     ],
 )
 def test_what_is_not_decided_is_named(text: str, reason: str) -> None:
@@ -130,6 +130,84 @@ def test_what_is_not_decided_is_named(text: str, reason: str) -> None:
     found = xb.equivalent(module, module)
     assert (found.kind, found.undecided) == ("undecided", (reason,))
     assert reason in str(found)
+
+
+PARTS_OF_BITS = """HloModule parts
+ENTRY main {{
+  x = f32[2,3] parameter(0)
+  y = f32[2,3] {op}(x, x)
+  bits = bf16[2,3,2] bitcast-convert(y)
+  halves = f16[2,3,2] convert(bits)
+  ROOT whole = s32[2,3] bitcast-convert(halves)
+}}
+"""
+IN_A_ROW = """HloModule row
+ENTRY main {
+  x = f32[2,3] parameter(0)
+  row = f32[6] reshape(x)
+  y = f32[6] add(row, row)
+  words = u32[6] bitcast-convert(y)
+  bits = bf16[6,2] bitcast-convert(words)
+  halves = f16[6,2] convert(bits)
+  whole = s32[6] bitcast-convert(halves)
+  ROOT rows = s32[2,3] reshape(whole)
+}
+"""
+
+
+def test_bits_are_read_as_types_of_other_widths() -> None:
+    assert xb.equivalent(PARTS_OF_BITS.format(op="add"), IN_A_ROW)
+    assert xb.equivalent(PARTS_OF_BITS.format(op="multiply"), IN_A_ROW).kind == "different"
+
+
+ANNOTATED = """HloModule annotated
+combine {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  here = f32[] custom-call(a), custom_call_target="Sharding", sharding={replicated}
+  both = f32[] add(here, b)
+  ROOT there = f32[] custom-call(both), custom_call_target="Sharding", sharding={replicated}
+}
+ENTRY main {
+  x = f32[4,3] parameter(0)
+  zero = f32[] constant(0)
+  ROOT y = f32[4] reduce(x, zero), dimensions={1}, to_apply=combine
+}
+"""
+
+
+def test_a_reducer_may_annotate_values_with_shardings() -> None:
+    plain = xb.computation(xb.f32[4, 3])(lambda x: xb.reduce(x, 0.0, xb.add, (1,)))
+    maximum = xb.computation(xb.f32[4, 3])(lambda x: xb.reduce(x, 0.0, xb.maximum, (1,)))
+    assert xb.equivalent(ANNOTATED, plain)
+    assert xb.equivalent(ANNOTATED, maximum).kind == "different"
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    np.testing.assert_array_equal(xb.evaluate(xb.parse_hlo(ANNOTATED).entry, x), x.sum(1))
+
+
+FOLDED = """HloModule folded
+ENTRY main {{
+  x = f32[3] parameter(0)
+  wave = f32[3] sine(x)
+  {scale}
+  ROOT y = f32[3] multiply(wave, many)
+}}
+"""
+COMPUTED = """two = f32[] constant(2)
+  steps = f32[3] iota(), iota_dimension=0
+  slope = f32[] tan(two)
+  slopes = f32[3] broadcast(slope), dimensions={}
+  many = f32[3] multiply(slopes, steps)"""
+TABLE = "many = f32[3] constant({0, -2.1850398, %s})"
+
+
+def test_a_function_of_literals_is_equal_to_a_literal_that_is_near() -> None:
+    whole = FOLDED.format(scale=COMPUTED)
+    found = xb.equivalent(whole, FOLDED.format(scale=TABLE % "-4.3700795"))
+    assert found, str(found)
+    assert dict(found.assumed)["literals"] > 0
+    assert xb.equivalent(whole, FOLDED.format(scale=TABLE % "-4.37")).kind != "equal"
+    assert xb.equivalent(whole, FOLDED.format(scale=TABLE % "-4.7")).kind == "different"
 
 
 def test_a_degree_that_is_too_high_is_named() -> None:
@@ -312,7 +390,7 @@ def test_the_command(tmp_path: Any) -> None:
         return CliRunner().invoke(main, ["equivalent", *words])
 
     assert run(paths[0], paths[1]).exit_code == 0
-    assert "equal: both programs compute the same values" in run(paths[0], paths[1]).stdout
+    assert "equal: both programs compute the same function" in run(paths[0], paths[1]).stdout
     assert (run(paths[0], paths[2]).exit_code, run(paths[3], paths[3]).exit_code) == (1, 0)
     assert run(paths[3], paths[3], "--strict").exit_code == 1
     assert json.loads(run(paths[0], paths[2], "--json").stdout)["kind"] == "different"
