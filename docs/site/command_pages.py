@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from inspect import cleandoc
-from itertools import chain
 
 import click
 
@@ -34,9 +33,9 @@ def _page(name: str, command: click.Command, examples: list[str]) -> str:
     with click.Context(command, info_name=f"xbuild {name}") as context:
         usage = " ".join([context.command_path, *command.collect_usage_pieces(context)]).strip()
         records = [record for each in command.get_params(context) if (record := each.get_help_record(context))]
-    parts = [f"# xbuild {name}", fenced(usage, "console"), document("\n\n".join(_blocks(command)))]
+    parts = [f"# xbuild {name}", fenced(usage), document("\n\n".join(_blocks(command)))]
     if examples:
-        parts += ["## Examples", fenced("\n".join(_aligned(examples)), "console")]
+        parts += ["## Examples", fenced("\n\n".join(map(_noted, examples)), "sh")]
     parts += ["## Options", *(f"`{option}`\n: {escaped(text)}" for option, text in records if text)]
     documents = dict.fromkeys(_DOCUMENT.findall("\n".join([*examples, command.help or ""])))
     if documents:
@@ -52,9 +51,7 @@ def _blocks(command: click.Command) -> list[str]:
     ]
 
 
-def _aligned(lines: list[str]) -> list[str]:
-    """Lines with single spaces, whose comments begin in one column."""
-    pairs = [(*re.split(r"\s+(?=# )", line, maxsplit=1), "")[:2] for line in lines]
-    commands = [" ".join(command.split()) for command, _ in pairs]
-    width = max(chain([0], map(len, commands)))
-    return [f"{command:{width}}  {note}".rstrip() for command, (_, note) in zip(commands, pairs, strict=True)]
+def _noted(line: str) -> str:
+    """The command of a line, below its comment."""
+    command, _, note = line.partition(" # ")
+    return "\n".join([*([f"# {note}"] if note else []), " ".join(command.split())])

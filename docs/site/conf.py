@@ -11,7 +11,9 @@ author = "the xbuild authors"
 copyright = "the xbuild authors, Apache-2.0"
 release = importlib.metadata.version("xbuild-hlo")
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_copybutton"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 source_suffix = {".md": "markdown"}
 root_doc = "index"
 smartquotes = False
@@ -21,7 +23,7 @@ myst_heading_anchors = 3
 suppress_warnings = ["misc.highlighting_failure"]
 
 html_theme = "furo"
-html_title = "xbuild"
+html_title = f"xbuild {release}"
 html_static_path = ["static"]
 html_css_files = ["xbuild.css"]
 html_show_sphinx = False

@@ -432,8 +432,32 @@ class _Group(click.Group):
         sys.exit(run_to_exit_code(run))
 
 
+def _print_versions(context: click.Context, _option: click.Parameter, is_given: bool) -> None:
+    """Print one line with the versions on which a result can depend, for reports of faults."""
+    if not is_given or context.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+    from platform import python_version
+
+    found = [f"Python {python_version()}"]
+    for package in ("numpy", "ml_dtypes", "jaxlib"):
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    say(f"xbuild {version('xbuild-hlo')} ({', '.join(found)})")
+    context.exit()
+
+
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="xbuild-hlo", prog_name="xbuild")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_versions,
+    help="Print the versions of xbuild, Python, NumPy, ml_dtypes and, where installed, jaxlib and exit.",
+)
 @click.pass_context
 def main(context: click.Context) -> None:
     """Read, check, run, draw and explain XLA programs.
