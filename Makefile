@@ -36,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo docs gallery test quick test-room lint types stubs bench bench-quick bench-eval campaign attack mutants conformance \
-	jax bin wheel oldest-numpy newest-numpy clean
+	jax bin wheel release oldest-numpy newest-numpy clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -97,6 +97,7 @@ campaign: $(VENV)/.test ## random programs and odd texts, at length; ARGS="--sec
 	$(BIN)/python -m tests.exhaustive.campaign $(ARGS)
 	$(BIN)/python -m tests.races.campaign
 	$(BIN)/python -m tests.checking.runtimes.campaign $(ARGS)
+	$(BIN)/python -m tests.checking.runtimes.independent
 	$(BIN)/python -m tests.all_sizes.random_schemes $(ARGS)
 	$(BIN)/python -m tests.fuzzing $(ARGS)
 	$(BIN)/python -m tests.fuzzing.traces $(ARGS)
@@ -125,6 +126,12 @@ bin:
 wheel: $(VENV)/.test ## build dist/*.whl
 	rm -rf dist
 	$(BIN)/python -m build --quiet --wheel
+
+release: $(VENV)/.test ## build the sdist and the wheel in dist/ twice, and compare them byte for byte
+	rm -rf dist build/again
+	$(BIN)/python -m build --quiet
+	$(BIN)/python -m build --quiet --outdir build/again
+	for file in dist/*; do cmp $$file build/again/$${file##*/} || exit 1; done
 
 oldest-numpy: .venv-oldest/.ready ## run the quick core with the oldest NumPy supported
 	$(call quick-core,.venv-oldest)
