@@ -16,6 +16,7 @@ from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.core.memos import remembered
 from xbuild.core.op import opcodes
 from xbuild.properties.effects import is_debug_print
+from xbuild.properties.placement import is_same
 
 from ..compiler.facts import communicates, live
 from . import lapack as _lapack  # noqa: F401  (importing it fills the table)
@@ -150,7 +151,9 @@ def _refuse_calls_inside(instruction: Instruction) -> None:
 
 
 def _calls_in(computation: Computation) -> Iterator[Instruction]:
-    return (i for c in computation.reachable() for i in c.instructions if i.opcode == "custom_call")
+    """The custom calls that a computation reaches, but for those that state a placement."""
+    every = (i for c in computation.reachable() for i in c.instructions)
+    return (i for i in every if i.opcode == "custom_call" and not is_same(i))
 
 
 def _refusal(kind: str, instruction: Instruction, message: str, *hints: str) -> CustomCallError:

@@ -55,6 +55,9 @@ Arrays: TypeAlias = list[list[Array]]
 
 Decided = TypeVar("Decided")
 
+BEYOND_ARITHMETIC = "identities of functions, beyond arithmetic"
+"""The class of a verdict "undecided" on programs that agree in numbers, but not if functions are random."""
+
 _WORD_BYTES = 8  # a number of the fields, or an integer while it is drawn
 
 _SURE = {"literals", "types", "domain", "constants", "layouts", "rows", "extents"}
@@ -509,7 +512,7 @@ class ProgramComparison:
         if found is not None:
             return found
         reason = f"the values differ if functions are treated as random; in floating point, the results {witness}"
-        return self._undecided("identities of functions, beyond arithmetic", reason=reason, difference=difference)
+        return self._undecided(BEYOND_ARITHMETIC, reason=reason, difference=difference)
 
     def _unknown_functions(self) -> tuple[dict[str, None], dict[str, None]]:
         """The targets of the custom calls of unknown functions in each program."""

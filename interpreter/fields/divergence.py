@@ -39,6 +39,7 @@ from ..runtime.run import modules_of
 from . import draws
 from .rules import residues
 from .rules.arithmetic import maximum, minimum
+from .rules.functions import random_words
 from .rules.tables import MOVED
 from .value_flow import Origin, ValueHistory
 from .value_matching import (
@@ -58,6 +59,7 @@ from .value_matching import (
 _IDS = opcodes(lambda op: op.depends_on == "device")
 _SHAPING = frozenset({"reshape", "transpose", "broadcast", "bitcast", "copy", "reverse"})
 """Ops that arrange the elements of one operand."""
+_PRODUCTS = frozenset({"dot", "convolution"})
 _OF_EXTENTS = frozenset({
     "shape", "sizes", "new_sizes", "dynamic_slice_sizes", "slice_sizes", "replica_groups", "channel_id",
     "shard_count", "split_count", "operand_layout_constraints", "start_indices", "limit_indices",
@@ -90,6 +92,30 @@ class Roles:
         if one.key not in self._equal:
             self._equal[one.key] = set(self.matching.found.get(one.key, ()))
         return other.key in self._equal[one.key]
+
+    @cached_property
+    def _contents(self) -> set[int]:
+        return {_content(kept) for kept in self.one.recorder.kept.values() if kept.is_float}
+
+    def has_elements(self, other: Origin) -> bool:
+        """Whether all devices together have the elements of a value of the first program, in any arrangement."""
+        kept = self.other.kept(other)
+        return kept is not None and kept.is_float and _content(kept) in self._contents
+
+    def of_product(self, role: Origin, value: Origin) -> Pairs | None:
+        """The wrong operand of a product and its role, by elements; none if all are right, None if all are wrong."""
+        left, wrong = [*self.one.operands(role)], []
+        for operand in self.other.operands(value):
+            found = next((each for each in left if self._have_same_elements(each, operand)), None)
+            if found is None:
+                wrong.append(operand)
+            else:
+                left.remove(found)
+        return [*zip(left, wrong, strict=True)] if len(left) == len(wrong) < 2 else None
+
+    def _have_same_elements(self, one: Origin, other: Origin) -> bool:
+        kept = [each for each in (self.one.kept(one), self.other.kept(other)) if each is not None]
+        return len({_content(each) for each in kept}) == 1 and len(kept) == 2
 
     def cut_values(self) -> Iterator[tuple[Dims, Dims, dict[int, int]]]:
         """The values that devices have parts of: the dimensions of both, and the number of the part of each device."""
@@ -126,10 +152,20 @@ class Roles:
         if len(left) != len(right) or one.opcode == "while":
             return None
         pairs = [*zip(left, right, strict=True)]
+        if not all(self._fit(*pair) for pair in pairs):
+            return None
         if one.opcode in COMMUTATIVE and len(pairs) == 2:
             crossed = [*zip(left, right[::-1], strict=True)]
             return max((pairs, crossed), key=lambda each: sum(self.are_equal(*pair) for pair in each))
         return pairs
+
+    def _fit(self, one: Origin, other: Origin) -> bool:
+        """Whether the devices have room for all elements of a value."""
+        whole, parts = self.one.kept(one), self.other.kept(other)
+        if whole is None or parts is None or len(whole.values) > 1:
+            return True
+        sizes = [sum(array.size for array in each.values.values()) for each in (whole, parts)]
+        return sizes[0] <= sizes[1]
 
     def behind(self, role: Origin) -> Iterator[Origin]:
         """A role, and what it arranges or a loop returns: the other program may do so otherwise."""
@@ -148,6 +184,12 @@ class Roles:
         left, right = meant_values(one), meant_values(other)
         value = self._structure.value
         return all(value(key, left[key]) == value(key, right[key]) for key in left.keys() - _OF_EXTENTS)
+
+
+def _content(kept: ObservedValue) -> int:
+    """A number for the elements of a value on all devices; parts that are equal count once, and order does not."""
+    parts = {int(random_words("element", array).sum(dtype=np.uint64)) for array in kept.values.values()}
+    return sum(parts) % 2**64
 
 
 def _grid(whole: Dims, tile: Dims) -> Dims:
@@ -453,6 +495,11 @@ class DivergenceSearch:
         roles = [] if role is None else [*self.roles.behind(role)]
         core = roles[-1] if roles else None
         passes = value.opcode in _SHAPING | MEETS
+        product = next((each for each in roles if each.opcode == value.opcode and each.opcode in _PRODUCTS), None)
+        pairs = None if product is None else self.roles.of_product(product, value)
+        if pairs is not None:  # XLA multiplies in other dimensions
+            node.data = [self._node(_Wrong(other, one), node) for one, other in pairs]
+            return
         before = [] if core is None else self.one.operands(core)  # right if the op of the role is what is missing
         for operand in dict.fromkeys(self.other.operands(value)):
             kind = self.numbers.kind(operand)
@@ -463,7 +510,7 @@ class DivergenceSearch:
             elif kind.is_of_one_id or (
                 kind.has_inputs
                 and self._is_wrong(operand, roles if operand.opcode == "copy" else [*roles, *before])
-                and (passes or operand.key not in self.roles.matched)
+                and (passes or not (operand.key in self.roles.matched or self.roles.has_elements(operand)))
             ):
                 node.data.append(self._node(_Wrong(operand, role if passes else core), node))
 

@@ -21,8 +21,9 @@ from xbuild.sharding.unpartitioned import is_device_form_of, is_per_device_in_pa
 
 from ..rules.limits import Limits
 from ..runtime.run import Refused
-from .comparison import ProgramComparison
+from .comparison import BEYOND_ARITHMETIC, ProgramComparison
 from .draws import domains_of
+from .folded_literals import with_folded_literals
 from .layouts import Layouts, ResolvedLayouts, layouts_in_text, own_layouts, resolve_layouts, with_more
 from .reduction import LARGE, SmallerPrograms, has_long_loops, reduced, work
 from .rules.opaque import RowDims, is_opaque
@@ -202,7 +203,7 @@ def _compare(
         smaller = at_smaller()
         if smaller is not None:
             return smaller[0].given_verdict(smaller[1].verdict(), (first, second))
-    return compared(
+    found = compared(
         first,
         second,
         layouts,
@@ -211,6 +212,14 @@ def _compare(
         smaller=partial(at, with_smaller_extents),
         wider=partial(at, wider),
     ).verdict()
+    if found.undecided != (BEYOND_ARITHMETIC,) or values:
+        return found
+    folded = with_folded_literals(first.program, second.program)
+    if folded is None:
+        return found
+    one, other = (Subject(program, first.rowwise) for program in folded.programs)
+    again = compared(one, other, layouts, arguments=arguments).verdict()
+    return folded.verdict(again) if again else found
 
 
 def _read_programs(*programs: Any) -> list[Any]:

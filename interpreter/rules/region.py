@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from shape_inference import Shape, leaves
 from xbuild.core.graph import Computation, Instruction
@@ -15,6 +15,8 @@ from xbuild.core.hooks import Hook
 from xbuild.core.memos import memo, remembered
 from xbuild.core.op import opcodes
 from xbuild.properties.effects import IDENTITIES, PLAIN_CALLS, STRUCTURE
+from xbuild.properties.placement import is_same
+from xbuild.properties.rewriting import Rewriter
 
 compiled: Hook[..., Callable[..., Any]] = Hook("compiles a region")
 """The hook that compiles a computation to a Python function with the options of a plan; supplied by the compiler."""
@@ -23,9 +25,26 @@ _IN_ANY_ORDER = opcodes(lambda op: op.order == "any")
 _ELEMENTWISE = STRUCTURE | PLAIN_CALLS | IDENTITIES | opcodes(lambda op: op.elements == "same_place")
 
 
+class _Unplaced(Rewriter):
+    """The pass that removes custom calls that state the placement of a value, such as its sharding."""
+
+    def instruction(self, instruction: Instruction) -> Instruction:
+        if instruction.opcode == "custom_call" and is_same(instruction):
+            return self.now[instruction.operands[0]]
+        return super().instruction(instruction)
+
+
+def _unplaced(computation: Computation) -> Computation:
+    def rewritten() -> Computation:
+        has_some = any(i.opcode == "custom_call" for each in computation.reachable() for i in each.instructions)
+        return _Unplaced().program(computation) if has_some else computation
+
+    return memo(computation, "unplaced", (), rewritten)
+
+
 @frozen(eq=False, slots=False)
 class AppliedComputation:
-    """A computation that an op applies.
+    """A computation that an op applies, without calls that state the placement of values.
 
     `sequential` makes every fold combine one element after the other, from the left.
 
@@ -33,7 +52,7 @@ class AppliedComputation:
     `flushed` flushes denormal numbers by array operations.
     """
 
-    computation: Computation
+    computation: Computation = field(converter=_unplaced)
     sequential: bool = False
     strict: bool = False
     flushed: bool = False

@@ -1,9 +1,10 @@
 """Planted faults by the hundred, and random pairs of expressions.
 
-`python -m tests.equivalence.campaign [--seconds N] [--seed N] [--mutants N] [NAME or FOLDER of HLO texts]...`: programs
-on meshes with all mutants; programs of JAX, whose right partitions are to be accepted, with some mutants of each; and
-with the seconds that are left, random pairs that are to agree in numbers where they are found equal, and random pairs
-that are to have the same verdict at smaller and at full extents.
+`python -m tests.equivalence.campaign [--seconds N] [--seed N] [--mutants N] [--by xbuild|xla]
+[NAME or FOLDER of HLO texts]...`: programs on meshes with all mutants; programs of JAX, whose right partitions are to
+be accepted, with some mutants of each, partitioned by xbuild or compiled by XLA, or both without `--by`; and with the
+seconds that are left, random pairs that are to agree in numbers where they are found equal, and random pairs that are
+to have the same verdict at smaller and at full extents.
 """
 
 from __future__ import annotations
@@ -137,6 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0, help="the first pair, and the choice of mutants")
     parser.add_argument("--mutants", type=int, default=8, help="how many mutants of each program of JAX")
+    parser.add_argument("--by", choices=("xbuild", "xla"), help="what partitions the programs of JAX")
     parser.add_argument("chosen", nargs="*", metavar="NAME or FOLDER")
     given = parser.parse_args(arguments)
     begun, words = time.monotonic(), given.chosen
@@ -146,7 +148,8 @@ def main(arguments: list[str] | None = None) -> int:
     left = [word for word in words if word not in [pair.name for pair in PAIRS] and not Path(word).is_dir()]
     tasks: list[Callable[[], Counts]] = [lambda pair=pair: told(pair.name, judged(pair)) for pair in pairs]  # type: ignore[misc]
     tasks += [lambda path=path: _of_text(path) for path in texts]  # type: ignore[misc]
-    traced = partitions(*left) if left or not words else []
+    ways = [way == "xla" for way in ("xbuild", "xla") if given.by in (None, way)] if left or not words else []
+    traced = [each for by_xla in ways for each in partitions(*left, by_xla=by_xla)]
     tasks += [lambda each=each: of_partition(each, given.mutants, given.seed) for each in traced]  # type: ignore[misc]
     counts = in_turn(tasks, end)
     if not words:

@@ -14,7 +14,9 @@ from attrs import asdict, frozen
 import xbuild as xb
 
 _LINE = re.compile(r"^(\s*)(ROOT )?([\w.-]+) = (\([^=]*?\)|\S+) ([\w-]+)\((.*?)\)(.*)$")
-_GROUPS = re.compile(r"replica_groups=\{((?:\{[\d,]*\},?)+)\}")
+_GROUPS = re.compile(
+    r"replica_groups=(?:\{(?:\{[\d,]*\},?)+\}|mesh\[.*?\] \{.*?\}|\[[\d,]+\]<=\[[\d,]+\](?:T\([\d,]+\))?)"
+)
 _PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?)+)\}")
 _DIMS = re.compile(r"\[([\d,]*)\]")
 
@@ -54,9 +56,20 @@ def operator(function: Operator) -> Operator:
 
 @frozen
 class Text:
-    """The lines of a program, and those that are instructions."""
+    """The lines of a program, those that are instructions, and the groups of devices of those that have some."""
 
     lines: list[str]
+    groups: dict[str, list[list[int]]]
+
+    @classmethod
+    def of(cls, module: xb.Module) -> Text:
+        groups = {
+            each.name: [*map(list, each.attributes.replica_groups)]
+            for computation in module.computations
+            for each in computation.instructions
+            if getattr(each.attributes, "replica_groups", ())
+        }
+        return cls(module.to_hlo().splitlines(), groups)
 
     @property
     def instructions(self) -> dict[int, Line]:
@@ -113,7 +126,7 @@ def changes(text: Text) -> Iterator[Change]:
 
 def mutants(module: xb.Module) -> Iterator[Mutant]:
     """The programs that one operator makes of one line; those that no longer are programs are left out."""
-    text = Text(module.to_hlo().splitlines())
+    text = Text.of(module)
     for each in changes(text):
         found = each.mutant(text)
         if found is not None:
@@ -122,7 +135,7 @@ def mutants(module: xb.Module) -> Iterator[Mutant]:
 
 def some_mutants(module: xb.Module, count: int, seed: int = 0) -> Iterator[Mutant]:
     """So many mutants, the operators by turns, each on lines by chance."""
-    text, random = Text(module.to_hlo().splitlines()), Random(seed)
+    text, random = Text.of(module), Random(seed)
     by_operator: dict[str, list[Change]] = defaultdict(list)
     for each in changes(text):
         by_operator[each.operator].append(each)
@@ -175,7 +188,7 @@ def wrong_group(line: Line, text: Text) -> Iterator[str]:
     match = _GROUPS.search(line.rest)
     if not match:
         return
-    groups = [[int(n) for n in each.split(",")] for each in re.findall(r"\{([\d,]+)\}", match[1])]
+    groups = text.groups[line.name.removesuffix(".exchanged")]  # as an all-to-all of one array is printed
     for other in _different(groups, _regrouped(groups), is_sum=line.opcode == "all-reduce"):
         spelled = ",".join(f"{{{','.join(map(str, group))}}}" for group in other)
         yield line.spelled(rest=line.rest.replace(match[0], f"replica_groups={{{spelled}}}"))

@@ -1,4 +1,7 @@
-"""Programs of JAX and what the partitioner makes of them, judged with faults planted in the partitioned ones."""
+"""Programs of JAX and what a partitioner makes of them, judged with faults planted in the partitioned ones.
+
+The partitioner is `xb.shard.partition`, or XLA, whose text is optimised and has fusions.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,16 @@ from tests.equivalence.mutations import Mutant, some_mutants
 from tests.equivalence.planted import Judged, apart
 
 ROOT = Path(__file__).parents[2]
+COMPILED = "--compiled"
 
 
 @frozen(slots=False)
 class Partition:
-    """A global program with shardings, as HLO text."""
+    """A global program with shardings, as HLO text, and what XLA compiles from it; "" for what xbuild makes of it."""
 
     name: str
     text: str
+    compiled: str = ""
 
     @cached_property
     def whole(self) -> xb.Module:
@@ -35,7 +40,8 @@ class Partition:
 
     @cached_property
     def cut(self) -> Any:
-        return xb.shard.partition(self.whole)
+        cut = xb.shard.partition(self.whole)
+        return evolve(cut, module=xb.parse_hlo(self.compiled)) if self.compiled else cut
 
     @cached_property
     def arrays(self) -> list[list[Any]]:
@@ -84,11 +90,34 @@ def place_of(mutant: Mutant, named: Any, value: Any) -> str:
     if named is not None:
         if named.name == mutant.name or named.name.startswith(f"{mutant.name}."):
             return "the changed one"
-        if changed in named.operands:
-            return "its user"
+        for distance, several in enumerate(_used(mutant.module, named)):
+            if changed in several:
+                return "its user, behind what moves elements" if distance else "its user"
         if named in changed.operands:
             return "its operand"
     return "the global value" if value is not None and _is_of(mutant.name, value.name) else "another"
+
+
+def _used(module: xb.Module, named: Any) -> Iterator[list[Any]]:
+    """The operands of an instruction, then those behind ops that move elements, across fusions and calls."""
+    callers = {called: each for each in _instructions(module) for called in each.called}
+    homes = {each: computation for computation in module.computations for each in computation.instructions}
+    found, passed = [*named.operands, *(each.root for each in named.called)], set[Any]()
+    while found:
+        yield found
+        passed.update(found)
+        behind = [each for value in found for each in _behind(value, callers.get(homes[value]))]
+        found = [each for each in behind if each not in passed]
+
+
+def _behind(value: Any, caller: Any) -> Sequence[Any]:
+    """What an op arranges, a call returns, or a caller passes."""
+    if value.opcode in ("fusion", "call"):
+        return [value.called[0].root]
+    if value.opcode == "parameter":
+        is_passed = caller is not None and caller.opcode in ("fusion", "call")
+        return [caller.operands[value.attributes.number]] if is_passed else []
+    return value.operands if value.opcode in ("bitcast", "broadcast", "copy", "reshape", "transpose") else []
 
 
 def _is_of(local: str, whole: str) -> bool:
@@ -108,11 +137,12 @@ def judged(partition: Partition, count: int, seed: int = 0) -> Iterator[Named]:
         yield Named(Judged(partition.name, mutant, verdict, partition.distance(mutant.module) if verdict else 0.0))
 
 
-def partitions(*words: str) -> list[Partition]:
-    """The programs whose names contain one of the words, traced by JAX in a process of its own."""
+def partitions(*words: str, by_xla: bool = False) -> list[Partition]:
+    """The programs whose names contain one of the words, traced, or also compiled, by JAX in a process of its own."""
+    flags = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.equivalence.partitions", *words],
-        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        [sys.executable, "-W", "ignore", "-m", "tests.equivalence.partitions", *[COMPILED][: int(by_xla)], *words],
+        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, **flags},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return [Partition(*row) for row in json.loads(done.stdout.splitlines()[-1])]
@@ -122,7 +152,22 @@ def main(words: Sequence[str]) -> None:
     """Print a JSON list of names and HLO texts."""
     from tests.sharding.jax_programs.listed import named
 
-    print(json.dumps([[each.name, each.module().to_hlo()] for each in named(*words)]))
+    row = compiled if words[:1] == [COMPILED] else traced
+    print(json.dumps([row(each) for each in named(*words[int(row is compiled) :])]))
+
+
+def traced(program: Any) -> list[str]:
+    """The name and the global text of a program."""
+    return [program.name, program.module().to_hlo()]
+
+
+def compiled(program: Any) -> list[str]:
+    """The name, the global text with the shardings of results that XLA chose, and the text that XLA compiled."""
+    import jax
+
+    made = program.jitted(program.device_mesh()).lower(*program.shapes).compile()
+    specs = [each.spec for each in jax.tree.leaves(made.output_shardings)]
+    return [f"{program.name}, by XLA", program.module(specs).to_hlo(), made.as_text()]
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def changed(pair: Pair, old: str, new: str) -> Changed:
 
 def test_a_missing_sum_is_named_with_its_line() -> None:
     pair = BY_NAME["tensor_parallel"]
-    text = Text(pair.cut.module.to_hlo().splitlines())
+    text = Text.of(pair.cut.module)
     (line,) = (each for each in text.instructions.values() if each.opcode == "all-reduce")
     found = xb.equivalent(pair.whole, changed(pair, line.spelled(), line.spelled(opcode="copy", rest="")))
     assert found.kind == "different"

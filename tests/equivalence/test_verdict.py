@@ -112,8 +112,8 @@ ENTRY main {
 
 BITS = """HloModule bits
 ENTRY main {
-  x = c64[4] parameter(0)
-  ROOT y = f32[4,2] bitcast-convert(x)
+  x = f4e2m1fn[4,2] parameter(0)
+  ROOT y = s8[4] bitcast-convert(x)
 }
 """
 

@@ -9,10 +9,11 @@ from attrs import evolve
 
 from shape_inference import PrimitiveType, Shape
 from shape_inference.dims import limits
-from shape_inference.types import u64
+from shape_inference.types import primitive_type, u64
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
 
+from ...ops.conversion import bitcast_convert as exact_bitcast
 from ...ops.conversion import reinterpret_layout
 from ...ops.leaves import iota as counted
 from ...rules import compute
@@ -112,14 +113,25 @@ def bitcast_convert(instruction: Instruction, operand: Any) -> Any:
 def _recast(operand: Any, source: PrimitiveType, target: PrimitiveType) -> Any:
     if source is target:
         return operand
-    if source.bits != target.bits or source.bits < 8 or "complex" in (source.kind, target.kind):
-        raise Undecidable("bits of floats that are read as a type of a different width")
+    if "complex" in (source.kind, target.kind) or any(
+        each.kind == "float" and each.bits < 8 for each in (source, target)
+    ):
+        raise Undecidable("bits of complex numbers, or of floats below a byte")
+    if source.bits != target.bits:
+        middle = [_bits_type(each) if each.kind == "float" else each for each in (source, target)]
+        found = exact_bitcast(_recast(operand, source, middle[0]), new_element_type=middle[1])
+        return _recast(found, middle[1], target)
     if source.kind != "float":
         return random_words(f"bits {target}", operand)
     if target.kind == "float":
         return random_words(f"bits {source} {target}", operand)
     bits = chosen(operand.shape, lambda: bits_of(operand, 11))
     return bits.astype(f"u{target.bits // 8}").view(target.dtype)
+
+
+def _bits_type(of: PrimitiveType) -> PrimitiveType:
+    """The unsigned integers with as many bits as a float."""
+    return primitive_type(np.dtype(f"u{of.bits // 8}"))
 
 
 @by_type
@@ -137,7 +149,5 @@ def bitcast(instruction: Instruction, operand: Any) -> Any:
 
 def _carried(operand: Array, source: Shape, target: Shape) -> tuple[Shape, Shape]:
     """Both shapes in the type of the array that carries the elements."""
-    from shape_inference.types import primitive_type
-
     carrier = primitive_type(operand.dtype)
     return evolve(source, dtype=carrier), evolve(target, dtype=carrier)
