@@ -10,7 +10,7 @@ from ..checking.model.describe import calls_text, payload
 from ..checking.model.program import Extent, devices_text
 from ..checking.structure.collective_matching import same_reducer
 from ..core.graph import Instruction
-from ..properties.device_groups import pairs_of
+from ..properties.device_groups import Group, pairs_of
 from ..properties.effects import base_of, spelling
 from .calls import (
     ARRIVAL,
@@ -250,6 +250,10 @@ def explain_stop(runtime: Runtime, stop: MachineStop) -> StopExplanation:
         message = f"{named} wait{'' if several else 's'} for {devices_text(stop.missing)}{what}"
     else:
         message = f"{named} wait for each other" if len({*calls}) > 1 else f"{named} waits for itself"
+    orders = _orders_of_one_group(calls)
+    if orders is not None and not stop.missing:
+        rule = f"{orders}; the same devices in another order are another group"
+        return StopExplanation("deadlock", message, rule, "list the devices of the group in one order", "GROUP_ORDER")
     own = [about for about in abouts if about not in (ARRIVAL, TRANSFER)] or abouts  # rules that HLO does not have
     rules = [_RULES[about](runtime, next(s.call for s in steps if s.about == about)) for about in own[:2]]
     repair = next((_REPAIRS[about] for about in abouts if about in _REPAIRS), "")
@@ -257,6 +261,17 @@ def explain_stop(runtime: Runtime, stop: MachineStop) -> StopExplanation:
         (abouts[0] if abouts else ARRIVAL).upper() if not stop.missing or abouts[0] in _REPAIRS else "MISSING_MEMBER"
     )
     return StopExplanation("deadlock", message, "; ".join(rules), repair, cause)
+
+
+def _orders_of_one_group(calls: Iterable[tuple[int, RuntimeCall]]) -> str | None:
+    """How two devices list the devices of one group, if they list them in different orders."""
+    first: dict[frozenset[int], tuple[int, Group]] = {}
+    for device, call in calls:
+        other, group = first.setdefault(frozenset(call.group), (device, call.group))
+        if group != call.group:
+            one, two = (",".join(map(str, each)) for each in (group, call.group))
+            return f"the group is {{{one}}} on device {other} and {{{two}}} on device {device}"
+    return None
 
 
 def _awaited_text(step: LaneStep, missing: Sequence[int]) -> str:

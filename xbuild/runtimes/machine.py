@@ -332,8 +332,7 @@ def search(machine: LaneMachine, most: int = MOST_STATES) -> SearchResult:
         try:
             here.settle()
             while easy := [lane for lane in here.takers() if here.step(lane).key in free]:
-                for lane in easy:
-                    here.grant(lane)
+                grants = (*grants, *map(here.grant, easy))  # in full, as a run follows them
                 here.settle()
         except CallsDiffer as error:
             return SearchResult(differ=error, grants=grants)

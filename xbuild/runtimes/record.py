@@ -90,7 +90,8 @@ class Runtime:
       keeps its place.
     - `launch_order`: the collectives of a device begin in the order of their launches, on whatever streams.
     - `synchronizing`: custom calls of these targets wait until all collectives that their device has started end.
-    - `threads`: the threads of each host. A device holds one while it waits in a collective or runs a custom call.
+    - `threads`: the threads of each host. A collective holds one until it ends; a custom call with a side effect, of a
+      Python function or of a synchronizing target holds one until it returns.
     - `callback_threads`: the further threads that a custom call needs at the same time, as one that calls the runtime.
     - `devices_per_host`: the number of devices of each host; None if one host has all.
     - `launches`: a host launches the programs of its devices "together", or "in_turn": each after the one before ends.
