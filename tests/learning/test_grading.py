@@ -102,7 +102,17 @@ CONFINED = {
     "os.kill(os.getppid(), 9)": "PermissionError",
     "resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))": "PermissionError",
     "socket.socket()": "PermissionError",
-    "os.write(os.open('written', os.O_WRONLY | os.O_CREAT), b'x')": "OSError",
+    "os.open('written', os.O_WRONLY | os.O_CREAT)": "PermissionError",
+    "open('kept', 'w')": "PermissionError",
+    "open('kept', 'a')": "PermissionError",
+    "os.truncate('kept', 0)": "PermissionError",
+    "os.remove('kept')": "PermissionError",
+    "os.rename('kept', 'moved')": "PermissionError",
+    "os.symlink('kept', 'link')": "PermissionError",
+    "os.mkdir('folder')": "PermissionError",
+    "os.chmod('kept', 0o777)": "PermissionError",
+    "open(f'/proc/{os.getppid()}/mem', 'r+b')": "PermissionError",
+    "len(open('kept').read())": "done",
 }
 """What a solution may not do, and the error that it gets."""
 
@@ -122,6 +132,7 @@ def test_time_and_memory_are_limited(
 @FILTERED
 def test_processes_signals_sockets_and_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("kept").write_text("text")
     source = f"""
 import os, resource, socket, subprocess
 found = []
@@ -134,6 +145,8 @@ for attempt in {[*CONFINED]!r}:
 raise ValueError(" ".join(found))
 """
     assert f"ValueError: {' '.join(CONFINED.values())}" in fault(source)
+    assert [each.name for each in tmp_path.iterdir()] == ["kept"]
+    assert Path("kept").read_text() == "text"
 
 
 def test_a_program_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

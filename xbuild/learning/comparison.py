@@ -10,7 +10,7 @@ import numpy as np
 from shape_inference.escaping import in_html
 
 from .answers import answer_text
-from .puzzle import Example, differs, leaves_of, type_text
+from .puzzle import PuzzleRun, differs, leaves_of, type_text
 
 _MOST_ROWS, _MOST_COLUMNS = 16, 16
 
@@ -25,7 +25,7 @@ td.wrong{background:#c62828;color:#fff;font-weight:700}
 @media(prefers-color-scheme:dark){body{color:#e6e9ea}caption{color:#9aa7ae}}"""
 
 
-def comparison_html(example: Example) -> str:
+def comparison_html(example: PuzzleRun) -> str:
     """The arguments, the results and the expected results of each device, side by side; wrong elements are marked.
 
     If a result has a different type than expected, its elements are not compared.
@@ -34,7 +34,7 @@ def comparison_html(example: Example) -> str:
     return f"<style>{STYLE}</style>" + "".join(_device_html(example, device, len(devices)) for device in devices)
 
 
-def _device_html(example: Example, device: int, devices: int) -> str:
+def _device_html(example: PuzzleRun, device: int, devices: int) -> str:
     where = f", device {device}" if devices > 1 else ""
     result = example.results[device] if device < len(example.results) else ()
     yours, spec = leaves_of(result), leaves_of(example.expected[device])

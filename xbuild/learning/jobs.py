@@ -29,7 +29,7 @@ from .lesson import OPEN, as_html, session
 from .puzzle import PuzzleTask, Unsolved, error_text, judgement_text
 from .shelf import CollectingSession, LessonError, entry, puzzle_of, solution_of_text
 
-Request = Mapping[str, Any]
+JobData = Mapping[str, Any]
 Answer = dict[str, Any]
 
 
@@ -43,13 +43,13 @@ def prepare() -> None:
 # A solution of a puzzle, and its grade
 
 
-def write_solution(request: Request) -> Answer:
+def write_solution(request: JobData) -> Answer:
     """The text of a solution: HLO text, or the answers as JSON."""
     solution = solution_of_text(request["source"], request["file"])
     return {"text": PuzzleTask.from_dict(request["task"]).write(solution)}
 
 
-def judge_solution(request: Request) -> Answer:
+def judge_solution(request: JobData) -> Answer:
     """The grade of the text of a solution, its picture, and the example on which it differs from the specification."""
     puzzle = puzzle_of(entry("puzzles", request["number"]).path)
     found = puzzle.judge_text(request["text"], running.Limits(seconds=request["seconds"], bytes=request["bytes"]))
@@ -66,7 +66,7 @@ def judge_solution(request: Request) -> Answer:
 # The guesses of a lesson
 
 
-def collect_guesses(request: Request) -> Answer:
+def collect_guesses(request: JobData) -> Answer:
     """The questions of a learner's lesson, by their words, and the guesses; a question without a guess is left out."""
     collected = CollectingSession()
     try:
@@ -128,7 +128,7 @@ class _Shown(CollectingSession):
             self.parts.append({"kind": "text", "text": text})
 
 
-def run_cells(request: Request) -> Answer:
+def run_cells(request: JobData) -> Answer:
     """Run cells one after another in one namespace; returns the parts that the last one shows, as a notebook does.
 
     If a cell fails, the parts are those that it showed until then, and its error.
@@ -174,6 +174,6 @@ def _part(thing: Any) -> dict[str, str]:
     return {"kind": "picture", "text": as_html(thing)}
 
 
-JOBS: Mapping[str, Callable[[Request], Answer]] = {
+JOBS: Mapping[str, Callable[[JobData], Answer]] = {
     job.__name__: job for job in (write_solution, judge_solution, collect_guesses, run_cells)
 }

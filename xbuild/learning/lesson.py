@@ -317,8 +317,8 @@ def run_program(truth: Any, *inputs: Any, of: Callable[[Any], Any] | None = None
 
     >>> import xbuild as xb
     >>> run_program(xb.computation(xb.f32[2])(lambda x: xb.add(x, x, name="sum")), [1.0, 2.0])
-    x    [1, 2]
-    sum  [2, 4]
+    parameter.1  [1, 2]
+    sum          [2, 4]
     """
     changeable = _changeable(truth, inputs)
     if changeable is not None:

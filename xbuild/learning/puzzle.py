@@ -11,6 +11,8 @@ from __future__ import annotations
 import functools
 import json
 import re
+import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -42,6 +44,7 @@ FREE = frozenset({"parameter", "constant", "tuple", "get_tuple_element"})
 
 TRIALS = 20
 _ROOT = str(Path(__file__).resolve().parents[1])
+_PYTHON = (sys.base_prefix, sysconfig.get_paths()["purelib"], "<frozen ")
 FIGURES = ("link_bytes", "steps", "flops")
 """The figures of a score for one device: bytes on its busiest link, communication steps, arithmetic operations."""
 
@@ -49,7 +52,7 @@ _UNITS = {"link_bytes": "bytes sent", "steps": "steps", "flops": "FLOPs", "peak_
 
 
 @frozen
-class Example:
+class PuzzleRun:
     """A run of a solution: the arguments of each device, the results, and those of the specification."""
 
     rows: Rows
@@ -60,7 +63,7 @@ class Example:
 class Unsolved(Exception):
     """Raised with the fault of a solution, and the verdict or the example that shows it."""
 
-    def __init__(self, fault: str, verdict: Verdict | None = None, example: Example | None = None) -> None:
+    def __init__(self, fault: str, verdict: Verdict | None = None, example: PuzzleRun | None = None) -> None:
         super().__init__(fault)
         self.verdict, self.example = verdict, example
 
@@ -73,7 +76,7 @@ class PuzzleJudgement:
     score: Mapping[str, int] = field(factory=dict)
     program: Program | None = field(default=None, eq=False, repr=False)
     verdict: Verdict | None = field(default=None, eq=False, repr=False)
-    example: Example | None = field(default=None, eq=False, repr=False)
+    example: PuzzleRun | None = field(default=None, eq=False, repr=False)
 
     @property
     def is_solved(self) -> bool:
@@ -220,7 +223,7 @@ class Puzzle:
         if allowed and (wrong := sorted(used - allowed - FREE)):
             raise Unsolved(f"this puzzle does not allow {', '.join(wrong)}; use only {', '.join(sorted(allowed))}")
 
-    def _test(self, program: Program, limits: Any) -> Example:
+    def _test(self, program: Program, limits: Any) -> PuzzleRun:
         """Run a program on many inputs; returns the first run, and raises Unsolved with the first that is wrong."""
         verdict = check(program)
         if verdict.kind != "ok":
@@ -232,7 +235,7 @@ class Puzzle:
             rows = self._draw_arguments(program, generator)
             results = running.execute(program, rows, limits=limits)
             expected = [self.spec(*rows[0])] if is_alone else self.spec([row[0] for row in rows])
-            examples.append(example := Example(rows, results, expected))
+            examples.append(example := PuzzleRun(rows, results, expected))
             if fault := _type_fault(results, expected) or _value_fault(rows, results, expected):
                 raise Unsolved(fault, example=example)
         if self.any_order and (fault := order_dependence(_instructions(program))):
@@ -270,8 +273,9 @@ def _refuse_placeholder(solution: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def error_text(error: BaseException) -> str:
-    """An exception of a learner's code in one line, with the innermost line of code outside xbuild."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_ROOT)]
+    """An exception of a learner's code in one line, with the innermost line of code outside xbuild and Python."""
+    outside = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_ROOT)]
+    frames = [frame for frame in outside if not frame.filename.startswith(_PYTHON)] or outside
     file, line = (frames[-1].filename, frames[-1].lineno) if frames else ("", None)
     if isinstance(error, SyntaxError):
         file, line = error.filename or file, error.lineno

@@ -39,7 +39,7 @@ class Sandbox:
 
 
 def environment() -> dict[str, str]:
-    """The variables of a process for learners' code: none of the user's, and one thread."""
+    """The variables of a process for learners' code: one thread, and nothing that the user has set."""
     return {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
 import runpy
 from functools import cache
@@ -124,11 +123,18 @@ def source_in(path: Path) -> str:
         raise LessonError(error_text(error)) from None
 
 
+class _Nowhere(io.TextIOBase):
+    """Discards what is written."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
 def solution_of_text(text: str, file: str) -> Any:
     """Run the code of a learner's file, and return its function `solution`; raises LessonError if it has none."""
     space: dict[str, Any] = {"__name__": "solution", "__file__": file}
     try:
-        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+        with contextlib.redirect_stdout(_Nowhere()):
             exec(compile(text, file, "exec"), space)
     except (Exception, SystemExit) as error:
         raise LessonError(error_text(error)) from None

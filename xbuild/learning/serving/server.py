@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import logging
 import re
 import secrets
 import threading
@@ -69,7 +70,7 @@ class RefusedRequest(Exception):
 
 
 @frozen
-class Request:
+class AdmittedRequest:
     """A request that the server answers: its method, its path below the token, and its data."""
 
     method: str
@@ -86,7 +87,7 @@ class Doorkeeper:
     _times: deque[float] = field(factory=deque, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
-    def admit(self, environ: Mapping[str, Any]) -> Request:
+    def admit(self, environ: Mapping[str, Any]) -> AdmittedRequest:
         """The request; raises RefusedRequest for every other."""
         self._count()
         names = {f"{HOST}:{self.port}", f"localhost:{self.port}"}
@@ -100,7 +101,7 @@ class Doorkeeper:
         _, token, path = (*environ.get("PATH_INFO", "").split("/", 2), "", "")[:3]
         if not hmac.compare_digest(token.encode("latin-1", "replace"), self.token.encode()):
             raise RefusedRequest(HTTPStatus.FORBIDDEN, "the address lacks the token: use the one that xbuild printed")
-        return Request(method, path, _read_data(environ) if method == "POST" else {})
+        return AdmittedRequest(method, path, _read_data(environ) if method == "POST" else {})
 
     def _count(self) -> None:
         now = time.monotonic()
@@ -145,7 +146,7 @@ Start = Callable[[str, list[tuple[str, str]]], Any]
 
 
 @define(eq=False)
-class Site:
+class LessonServer:
     """The application: pages, runs of code, and the learner's progress."""
 
     door: Doorkeeper
@@ -166,7 +167,7 @@ class Site:
         start(f"{status.value} {status.phrase}", [("Content-Type", f"{kind}; charset=utf-8"), *_HEADERS])
         return [text.encode("utf-8", "replace")]
 
-    def _answer(self, request: Request) -> tuple[str, str]:
+    def _answer(self, request: AdmittedRequest) -> tuple[str, str]:
         for method, pattern, answer in self._routes():
             if method == request.method and (match := re.fullmatch(pattern, request.path)):
                 number = int(match[1]) if match.re.groups else 0
@@ -265,11 +266,12 @@ def serving(port: int | None = None) -> Iterator[tuple[str, Callable[[], None]]]
 
     Without a port, the server takes PORT, or any free port. Raises OSError if the port is taken.
     """
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a request that waits is no news
     token = secrets.token_urlsafe(32)
     door, sandbox = Doorkeeper(token, 0), bubblewrap() or TRUSTED
     forking = [ForkingProcess(sandbox), ForkingProcess()] if CAN_FORK else []
     workers, judges = forking or (sandbox, TRUSTED)
-    server = _create(Site(door, workers, judges), port)
+    server = _create(LessonServer(door, workers, judges), port)
     server.channel_class = _Channel
     door.port = server.effective_port
     try:
@@ -282,9 +284,9 @@ def serving(port: int | None = None) -> Iterator[tuple[str, Callable[[], None]]]
             process.close()
 
 
-def _create(site: Site, port: int | None) -> Any:
+def _create(served: LessonServer, port: int | None) -> Any:
     create = partial(
-        create_server, site, host=HOST, threads=RUNNING + WAITING + 2, ident="", connection_limit=CONNECTIONS,
+        create_server, served, host=HOST, threads=RUNNING + WAITING + 2, ident="", connection_limit=CONNECTIONS,
         channel_timeout=PATIENCE, cleanup_interval=5, max_request_body_size=MOST_BODY,
         max_request_header_size=MOST_HEAD, clear_untrusted_proxy_headers=True,
     )  # fmt: skip

@@ -1,0 +1,179 @@
+"""Pictures that move: the figures on the pages are those of `xb.cost`, and the messages compute what a run computes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+import xbuild as xb
+from shape_inference import XbuildError
+from xbuild.costs.collectives import Algorithm, CollectiveCost
+from xbuild.learning.moving import PICTURES, moving_page
+from xbuild.timelines.durations import collective_time
+from xbuild.timelines.machines import MACHINES, Link
+
+FLAT = ("ring", "halving-doubling", "tree")
+WITH_NODES = [name for name, machine in MACHINES.items() if machine.network is not None]
+
+
+@pytest.fixture
+def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Opens a picture; at the end nothing may have gone over the network, or to the console."""
+    contexts, faults = [], []
+
+    def open_picture(name: str, at: str = "", **options: Any) -> Any:
+        (tmp_path / f"{name}.html").write_text(moving_page(name), encoding="utf-8")
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.on("request", lambda request: None if request.url.startswith("file:") else faults.append(request.url))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda message: faults.append(message.text))
+        page.goto(f"{(tmp_path / f'{name}.html').as_uri()}{at and '#' + at}")
+        return page
+
+    yield open_picture
+    for context in contexts:
+        context.close()
+    assert not faults
+
+
+@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("width", [1280, 360])
+def test_a_picture_fits_the_window(opened: Callable[..., Any], name: str, width: int) -> None:
+    page = opened(name, viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_picture_that_does_not_exist() -> None:
+    with pytest.raises(XbuildError, match="picture 'x' does not exist"):
+        moving_page("x")
+
+
+# ----------------------------------------------------------------------------
+# All-reduce
+
+
+def draw_settings(seed: int) -> tuple[int, int, int, str]:
+    """Devices, devices in a node, elements of f32, and a machine; the devices divide the elements."""
+    draw = random.Random(seed)
+    n = draw.randint(2, 16)
+    node = draw.choice([size for size in range(1, n + 1) if n % size == 0])
+    return n, node, n * draw.choice([1, 3, 1000, 262_144, draw.randint(1, 10**6)]), draw.choice(WITH_NODES)
+
+
+def costs(n: int, make: Callable[[xb.Value], xb.Value], elements: int) -> list[CollectiveCost]:
+    module = xb.Module("m", xb.computation(xb.f32[elements])(make), num_replicas=n)
+    return [row.collective for row in xb.cost(module).collectives if row.collective is not None]
+
+
+def test_figures_are_those_of_cost(opened: Callable[..., Any]) -> None:
+    page = opened("all_reduce")
+    for seed in range(200):
+        n, node, elements, name = draw_settings(seed)
+        machine = evolve(MACHINES[name], node=node)
+        assert machine.network is not None
+        figures = page.evaluate(
+            """([n, node, bytes, name]) => Object.fromEntries(
+               Object.keys(ALGORITHMS).filter(a => ALGORITHMS[a].fits(n, node))
+               .map(a => [a, figuresOf(a, n, node, bytes, DATA.machines[name])]))""",
+            [n, node, 4 * elements, name],
+        )
+        (flat,) = costs(n, xb.cross_replica_sum, elements)
+        assert {each.name for each in flat.algorithms} == figures.keys() - {"hierarchical"}
+        for each in flat.algorithms:
+            path = each.steps * flat.payload if each.name == "tree" else each.link_bytes
+            compare(figures[each.name], each.steps, path, each.total_bytes)
+        fastest = collective_time(flat, machine, {}, [range(n)])
+        assert figures[fastest.algorithm]["seconds"] == pytest.approx(fastest.seconds, rel=1e-6)
+        assert min(figures[each]["seconds"] for each in FLAT if each in figures) == pytest.approx(fastest.seconds, 1e-6)
+        if "hierarchical" in figures:
+            inside = [[each * node + i for i in range(node)] for each in range(n // node)]
+            across = [[each * node + i for each in range(n // node)] for i in range(node)]
+
+            def hierarchical(x: xb.Value, inside: Any = inside, across: Any = across, node: int = node) -> xb.Value:
+                share = xb.reduce_scatter(x, xb.add, 0, node, replica_groups=inside)
+                return xb.all_gather(
+                    xb.all_reduce(share, xb.add, replica_groups=across), 0, node, replica_groups=inside
+                )
+
+            parts = costs(n, hierarchical, elements)
+            rings = [part.algorithms[0] for part in parts]
+            links = [machine.link(), machine.network, machine.link()]
+            total = sum(each.total_bytes * part.num_groups for each, part in zip(rings, parts, strict=True))
+            steps, path = sum(each.steps for each in rings), sum(each.link_bytes for each in rings)
+            compare(figures["hierarchical"], steps, path, total)
+            seconds = sum(map(seconds_over, rings, links))
+            assert figures["hierarchical"]["seconds"] == pytest.approx(seconds, rel=1e-6)
+
+
+def compare(figures: Any, steps: int, path: int, total: int) -> None:
+    assert (figures["steps"], ceil(figures["path"]), ceil(figures["total"])) == (steps, path, total)
+
+
+def seconds_over(algorithm: Algorithm, link: Link) -> float:
+    return algorithm.steps * link.alpha + algorithm.link_bytes / link.bandwidth
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_messages_compute_the_sum_that_a_run_computes(opened: Callable[..., Any], seed: int) -> None:
+    """Each step is one collective-permute of all chunks; a device takes or adds those that its message names."""
+    n, node, _, _ = draw_settings(seed)
+    fitting = opened("all_reduce").evaluate(
+        """([n, node]) => Object.values(ALGORITHMS).filter(a => a.fits(n, node)).map(a => {
+           const steps = a.steps(n, node), chunks = a.chunks(n);
+           return [chunks, steps, count(steps.length + 1, done => contents(steps, n, chunks, done))]; })""",
+        [n, node],
+    )
+    for chunks, steps, held in fitting:
+
+        @xb.computation(xb.u32[chunks])
+        def program(x: xb.Value, steps: Any = steps, chunks: int = chunks) -> xb.Value:
+            values = [x]
+            for step in steps:
+                adds, takes = np.zeros((2, n, chunks), bool)
+                for each in step:
+                    (adds if each["adds"] else takes)[each["to"], each["chunks"]] = True
+                came = xb.collective_permute(x, [(each["from"], each["to"]) for each in step])
+                place = [xb.replica_id(builder=x.builder), xb.constant(x.builder, 0, xb.u32)]
+                added, taken = (
+                    xb.reshape(xb.dynamic_slice(xb.constant(x.builder, mask), place, [1, chunks]), [chunks])
+                    for mask in (adds, takes)
+                )
+                x = xb.select(taken, came, xb.select(added, xb.add(x, came), x))
+                values.append(x)
+            return xb.tuple_(*values)
+
+        module = xb.Module("messages", program, num_replicas=n)
+        runs = xb.execute(module, [[np.full(chunks, 1 << device, np.uint32)] for device in range(n)])
+        np.testing.assert_array_equal(np.array(runs).swapaxes(0, 1), np.array(held))
+        assert set(np.array(held[-1]).flat) == {(1 << n) - 1}
+
+
+def test_the_keyboard_moves_the_picture(opened: Callable[..., Any]) -> None:
+    page = opened("all_reduce", "n=4&algorithm=ring")
+    assert page.inner_text("#status").startswith("Step 1 of 6: 4 devices send")
+    page.focus("#step")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#status").startswith("Step 2 of 6")
+    assert "step=1" in page.url
+    page.keyboard.press("End")
+    assert page.inner_text("#status") == "After 6 steps, every device has the sum of all 4 arrays."
+    assert page.locator(".cell.whole").count() == 16
+    page.focus("#play")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#play") == "Pause"
+
+
+def test_a_finger_moves_the_picture(opened: Callable[..., Any]) -> None:
+    page = opened("all_reduce", "n=6", has_touch=True, viewport={"width": 420, "height": 900})
+    page.tap("#play")
+    page.locator("#status", has_text="Step 2 of 10").wait_for()
+    page.tap("#play")
+    assert page.inner_text("#play") == "Play"

@@ -1,0 +1,81 @@
+"""The pages of pictures that move: their shell, their scripts, and the figures of machines that they start from."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from attrs import frozen
+
+from shape_inference import refuse
+from shape_inference.escaping import filled, in_html, in_json, policy
+
+from ...timelines.machines import MACHINES
+
+
+@frozen
+class Picture:
+    """A picture that moves: its title, the question that it answers, and what to try on it."""
+
+    title: str
+    question: str
+    tries: tuple[str, ...]
+
+
+PICTURES = {
+    "all_reduce": Picture(
+        "An all-reduce, chunk by chunk",
+        "Every device has an array, and every device needs the sum of all arrays. What is sent, to whom, and "
+        "how long does it take?",
+        (
+            "Ring: watch one chunk. It visits every device and returns as a sum. How many steps does this take "
+            "for twice as many devices?",
+            "Make the array small. Which algorithm is the fastest now, and why not the ring?",
+            "Put the devices into nodes, so that some links are slow. Compare the ring with the hierarchical one.",
+        ),
+    ),
+}
+"""The pictures by name; `assets/NAME.js` draws each."""
+
+
+def moving_page(name: str) -> str:
+    """The page of a picture as HTML, in one file that needs no network.
+
+    Raises invalid_attribute if no picture has the name.
+
+    >>> moving_page("all_reduce").splitlines()[0]
+    '<!doctype html>'
+    """
+    if name not in PICTURES:
+        refuse("invalid_attribute", f"picture {name!r} does not exist", f"the pictures are {', '.join(PICTURES)}")
+    picture = PICTURES[name]
+    script = _asset("controls.js") + _asset(f"{name}.js")
+    tries = "".join(f"<li>{in_html(each)}</li>" for each in picture.tries)
+    parts = {
+        "policy": policy(script),
+        "title": in_html(picture.title),
+        "question": in_html(picture.question),
+        "tries": f"<ul>{tries}</ul>",
+        "style": _asset("moving.css"),
+        "data": in_json({"machines": _machines()}),
+        "script": script,
+    }
+    return filled(_asset("moving.html"), parts)
+
+
+def _machines() -> dict[str, Any]:
+    """The links of each machine that has nodes: seconds of a step, and bytes per second, inside and between nodes."""
+    return {
+        name: {
+            "inside": {"alpha": inside.alpha, "bandwidth": inside.bandwidth},
+            "network": {"alpha": each.network.alpha, "bandwidth": each.network.bandwidth},
+        }
+        for name, each in MACHINES.items()
+        if each.network is not None and (inside := each.link())
+    }
+
+
+@cache
+def _asset(name: str) -> str:
+    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
