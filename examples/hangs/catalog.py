@@ -24,6 +24,7 @@ from examples.hangs import (
     lazy_communicators,
     local_decisions,
     master_only_graph,
+    permute_cycle,
     ragged_last_batch,
     rank_that_leaves,
     scheduler_order,
@@ -54,7 +55,7 @@ SECTIONS: dict[str, tuple[ModuleType, ...]] = {
     ),
     "Ranks pass different sizes": (ragged_last_batch, uneven_gather, unequal_sizes),
     "Ranks run collectives in different orders": (autotuner_orders, crossed_groups, second_queue),
-    "Sends and receives cross": (both_send_first, fixed_send_order, scheduler_order, interleaved_stages),
+    "Sends and receives cross": (both_send_first, fixed_send_order, scheduler_order, permute_cycle, interleaved_stages),
     "Communicators are created": (lazy_communicators, split_and_cache, singleton_cliques, creation_lock),
     "Room, queues and threads run out": (two_communicators, shared_devices, hardware_queues, callback_in_pool),
     "The runtime waits for itself": (handle_creation, infeed_behind_program, autotuner_keys),
@@ -85,11 +86,6 @@ LEFT_OUT = (
         "a known cause",
     ),
     LeftOut(("jax-ml/jax#11637",), "A `cudaMalloc` and a collective wait for one lock of the driver", "locks"),
-    LeftOut(
-        ("AI-Hypercomputer/maxtext#2739",),
-        "A compiler pass adds control edges that make a cycle",
-        "Not a hang: compilation fails, and a program of xbuild cannot contain a cycle",
-    ),
     LeftOut(
         ("marin-community/marin#8277", "marin-community/marin#5675"),
         "Collectives inside CUDA graphs stop at some step",
