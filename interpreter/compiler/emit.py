@@ -41,18 +41,18 @@ from ..rules.region import AppliedComputation
 from .facts import (
     communicates,
     depends_on_device,
-    live,
     native_code,
     product_facts,
     unrounded_sum_text,
-    unrounded_sums,
     weight,
     without_denormals,
     yields_request,
 )
 from .lines import MARK, SET_UP, Lines, Path, PlanPlace
+from .prepared import prepared_text
 from .requests import Expr, spell, target
 from .sharing import FREE, CallPath, emit_shared, is_costly, site_of
+from .shortcuts import Shortcuts, no_shortcuts, shortcuts_of, ufunc_of
 
 # ----------------------------------------------------------------------------
 # The hook of strict checks
@@ -88,7 +88,12 @@ _INFIX = {
     "or": (_BITS, "{} | {}"),
     "xor": (_BITS, "{} ^ {}"),
 }
-_PREFIX = {"negate": (_NUMBERS, "-{}"), "not": (_BITS, "~{}"), "copy": (_NUMBERS | {"pred"}, "{}")}
+_PREFIX = {
+    "abs": (frozenset({"signed", "float"}), "abs({})"),
+    "copy": (_NUMBERS | {"pred"}, "{}"),
+    "negate": (_NUMBERS, "-{}"),
+    "not": (_BITS, "~{}"),
+}
 _ROWS = _INFIX | _PREFIX
 _COMPARE = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 
@@ -311,6 +316,11 @@ class PlanOptions:
     complete: bool = False
 
     @property
+    def is_plain(self) -> bool:
+        """Whether a plan of whole computations reports nothing, so that it may leave values out."""
+        return not (self.watched or self.lifted or self.strict or self.buffered or self.flushed or self.complete)
+
+    @property
     def watched(self) -> bool:
         """Whether each instruction is reported, with or without its value."""
         return self.observed or self.marked
@@ -330,6 +340,7 @@ class Emitter:
     most: int = MOST_WRITTEN
     written: int = 0
     written_lifted: int = 0
+    reused: dict[Instruction, int] = field(factory=dict)
     _count: itertools.count[int] = field(factory=itertools.count)
     _bound: dict[int, str] = field(factory=dict)
     _called: dict[Any, str] = field(factory=dict)
@@ -383,12 +394,15 @@ class Emitter:
             raise BuildError("too_many_calls", TOO_MANY.format(computation.name, self.most), WAY_OUT)
         local: dict[Instruction, Expr] = dict(zip(computation.parameters, arguments, strict=True))
         is_complete = self.options.watched or self.options.buffered or self.options.complete
-        needed = frozenset(computation.instructions) if is_complete else live(computation)
+        shortcuts = self.shortcuts_of(computation)
+        needed = frozenset(computation.instructions) if is_complete else shortcuts.live
         for parameter, argument in local.items():
             self.observe(parameter, argument, (*path, PlanPlace(parameter)))
         self.report("enter", path, computation, path[-1].branch if path else None)
         ordered = dict(self.options.orders).get(computation, computation.instructions)
         todo = [i for i in ordered if i not in local and i in needed]
+        if self.options.is_plain and not self.options.shared:
+            self.reused |= shortcuts.reused(todo, computation.root)
         for is_shared, run in itertools.groupby(todo, lambda i: self.is_shared(i, path)):
             block = list(run)
             if is_shared and any(map(is_costly, block)):
@@ -402,12 +416,28 @@ class Emitter:
         self, computation: Computation, block: Sequence[Instruction], local: dict[Instruction, Expr], path: Path
     ) -> None:
         """Emit the lines of these instructions of a computation, in this order."""
-        sums = unrounded_sums(computation)
+        shortcuts = self.shortcuts_of(computation)
+        sums = shortcuts.sums
         for instruction in block:
-            operands = [local[operand] for operand in instruction.operands]
-            factors = [local[factor] for factor in sums[instruction].operands] if instruction in sums else []
             self.inside = computation
+            if instruction in shortcuts.constants:
+                local[instruction] = self.bind("c", shortcuts.constants[instruction])
+                continue
+            operands = self.operands_of(instruction, shortcuts, local)
+            factors = [local[factor] for factor in sums[instruction].operands] if instruction in sums else []
             local[instruction] = self.emit_instruction(instruction, operands, path, factors)
+
+    def shortcuts_of(self, computation: Computation) -> Shortcuts:
+        return shortcuts_of(computation) if self.options.is_plain else no_shortcuts(computation)
+
+    def operands_of(self, instruction: Instruction, shortcuts: Shortcuts, local: dict[Instruction, Expr]) -> list[Expr]:
+        """The expressions that the lines of an instruction read for its operands."""
+        found: list[Expr] = []
+        for place, (value, suffix) in enumerate(shortcuts.sources_of(instruction)):
+            row = shortcuts.rows.get((instruction, place))
+            expr = local[value] if row is None else self.bind("c", row)
+            found.append(f"{spell(expr)}{suffix}" if suffix else expr)
+        return found
 
     def is_shared(self, instruction: Instruction, path: Path) -> bool:
         """Whether the instruction has one value on all devices and one device can compute the value for all devices."""
@@ -538,14 +568,27 @@ def _emit_rule_call(emitter: Emitter, instruction: Instruction, operands: list[E
     """Emit a call of the op's value rule, or a Python operator that computes the same value."""
     operands = fit_operands(emitter, instruction, operands, path)
     own = flushing(instruction, compute[instruction.opcode]) if emitter.options.flushed else None
-    expression = None if own else operator_text(instruction, [spell(operand) for operand in operands])
+    expression = None if own else _expression(emitter, instruction, [spell(operand) for operand in operands])
     if expression is not None:
         return emitter.assign_result(instruction.shape, expression, path)
     rule = own or _rule_for_flushed_operands(emitter, instruction) or kernel(instruction) or compute[instruction.opcode]
     call = call_text(emitter, rule, instruction, operands)
-    if emitter.options.lifted:
+    if emitter.options.lifted or isinstance(rule, np.ufunc):  # which returns scalars itself
         return emitter.assign_result(instruction.shape, call, path)
     return assign_with_scalars(emitter, instruction.shape, call, path)
+
+
+def _expression(emitter: Emitter, instruction: Instruction, operands: Sequence[str]) -> str | None:
+    """The text of an op whose value rule need not be called; None for other ops."""
+    place = emitter.reused.get(instruction)
+    if place is not None:
+        function = ufunc_of(instruction)
+        assert function is not None
+        return f"{emitter.bind('r', function)}({', '.join(operands)}, {operands[place]})"
+    text = operator_text(instruction, operands)
+    if text is not None or emitter.inside is None:
+        return text
+    return prepared_text(emitter, instruction, operands, emitter.shortcuts_of(emitter.inside))
 
 
 def _rule_for_flushed_operands(emitter: Emitter, instruction: Instruction) -> Callable[..., Any] | None:

@@ -20,7 +20,7 @@ from xbuild.checking.dataflow.replication import make_recording_by_path, record_
 from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.core.op import opcodes
 
-from .facts import unrounded_sums, weight
+from .facts import weight
 from .lines import Path, PlanPlace
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def emit_shared(
     with emitter.lines.block():
         with emitter.unmarked():
             emitter.emit_block(computation, block, local, path)
-        needed = [leaf for i in _used_outside(computation, block) for leaf in flatten(local[i])]
+        needed = [leaf for i in _used_outside(emitter, computation, block) for leaf in flatten(local[i])]
         names = "".join(f"{name}, " for name in dict.fromkeys(needed) if name.startswith("v"))
         emitter.lines.add(f"device.share({number}, ({names}))", path)
     emitter.lines.add("else:", path)
@@ -95,12 +95,11 @@ def emit_shared(
         emitter.mark((*path, PlanPlace(instruction)))
 
 
-def _used_outside(computation: Computation, block: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions of a block that are used outside of it, as operands or as factors of unrounded products."""
-    inside, sums = set(block), unrounded_sums(computation)
-    used = {operand for i in computation.instructions if i not in inside for operand in i.operands} | {computation.root}
-    used |= {factor for i, product in sums.items() if i not in inside for factor in product.operands}
-    return [instruction for instruction in block if instruction in used]
+def _used_outside(emitter: Emitter, computation: Computation, block: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions of a block whose values are read outside of it."""
+    inside, shortcuts = set(block), emitter.shortcuts_of(computation)
+    used = {value for i in computation.instructions if i not in inside for value in shortcuts.reads(i)}
+    return [instruction for instruction in block if instruction in used or instruction is computation.root]
 
 
 # ----------------------------------------------------------------------------

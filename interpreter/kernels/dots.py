@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
-from attrs import frozen
 
 from shape_inference import Dims, PrimitiveType
 from xbuild.core.attributes import Array
 
 from .lifting import common
-from .products import DType, Settled, finished, matmul, working_type
+from .products import DType, Settled, finished, is_small, matmul, working_type
 
-
-@frozen
-class _Plan:
-    """The plan of a dot: the orders of dimensions (None: unchanged), the numbers of dimensions, the matrix product."""
-
-    lhs_order: Dims | None
-    rhs_order: Dims | None
-    batch: int
-    lhs_free: int
-    contracted: int
-    is_matrices: bool
-    product: Callable[[Array, Array, Settled], Array]
+Side: TypeAlias = tuple[Dims, DType, Dims, Dims]
+"""An operand of a dot: its extents, element type, batch dimensions and contracting dimensions."""
 
 
 @cache
@@ -44,61 +34,60 @@ def dot_knowing(known: Settled) -> Callable[..., Array]:
         operand_precision: tuple[str, ...],
         preferred_element_type: PrimitiveType | None,
     ) -> Array:
-        plan = _plan(
-            (lhs.ndim, lhs_batch_dims, lhs_contracting_dims), (rhs.ndim, rhs_batch_dims, rhs_contracting_dims),
-            lhs.dtype, rhs.dtype, preferred_element_type,
-        )  # fmt: skip
-        left = lhs if plan.lhs_order is None else lhs.transpose(plan.lhs_order)
-        right = rhs if plan.rhs_order is None else rhs.transpose(plan.rhs_order)
-        if plan.is_matrices:
-            return plan.product(left, right, known)
-        middle = plan.batch + plan.lhs_free
-        batch, rows, columns = (
-            left.shape[: plan.batch],
-            left.shape[plan.batch : middle],
-            right.shape[plan.batch + plan.contracted :],
-        )
-        terms = prod(left.shape[middle:])
-        matrices = left.reshape(*batch, prod(rows), terms), right.reshape(*batch, terms, prod(columns))
-        return plan.product(*matrices, known).reshape(batch + rows + columns)
+        return prepared_dot(
+            (lhs.shape, lhs.dtype, lhs_batch_dims, lhs_contracting_dims),
+            (rhs.shape, rhs.dtype, rhs_batch_dims, rhs_contracting_dims),
+            preferred_element_type, known,
+        )(lhs, rhs)  # fmt: skip
 
     return dot
 
 
-@cache
-def _plan(
-    lhs: tuple[int, Dims, Dims],
-    rhs: tuple[int, Dims, Dims],
-    lhs_dtype: DType,
-    rhs_dtype: DType,
-    preferred: PrimitiveType | None,
-) -> _Plan:
-    (lhs_rank, lhs_batch, lhs_contracting), (rhs_rank, rhs_batch, rhs_contracting) = lhs, rhs
-    lhs_free = tuple(dim for dim in range(lhs_rank) if dim not in lhs_batch + lhs_contracting)
-    rhs_free = tuple(dim for dim in range(rhs_rank) if dim not in rhs_batch + rhs_contracting)
+@lru_cache(maxsize=4096)
+def prepared_dot(
+    lhs: Side, rhs: Side, preferred: PrimitiveType | None, known: Settled
+) -> Callable[[Array, Array], Array]:
+    """The product of two arrays of these extents and types, as a function."""
+    (lhs_dims, lhs_dtype, lhs_batch, lhs_contracting), (rhs_dims, rhs_dtype, rhs_batch, rhs_contracting) = lhs, rhs
+    lhs_free = tuple(dim for dim in range(len(lhs_dims)) if dim not in lhs_batch + lhs_contracting)
+    rhs_free = tuple(dim for dim in range(len(rhs_dims)) if dim not in rhs_batch + rhs_contracting)
     result = preferred.dtype if preferred else common(lhs_dtype, rhs_dtype)
-    return _Plan(
-        lhs_order=_order(lhs_batch + lhs_free + lhs_contracting),
-        rhs_order=_order(rhs_batch + rhs_contracting + rhs_free),
-        batch=len(lhs_batch),
-        lhs_free=len(lhs_free),
-        contracted=len(lhs_contracting),
-        is_matrices=len(lhs_free) == len(rhs_free) == len(lhs_contracting) == 1,
-        product=_product(lhs_dtype, rhs_dtype, result),
-    )
+    lhs_order = _order(lhs_batch + lhs_free + lhs_contracting)
+    rhs_order = _order(rhs_batch + rhs_contracting + rhs_free)
+    batch, rows, terms, columns = (
+        tuple(dims[dim] for dim in chosen)
+        for dims, chosen in (
+            (lhs_dims, lhs_batch), (lhs_dims, lhs_free), (lhs_dims, lhs_contracting), (rhs_dims, rhs_free)
+        )
+    )  # fmt: skip
+    product = _product((lhs_dtype, rhs_dtype, result), (prod(rows), prod(terms), prod(columns)), known)
+    lhs_matrices, rhs_matrices = (*batch, prod(rows), prod(terms)), (*batch, prod(terms), prod(columns))
+    is_matrices = len(rows) == len(columns) == len(terms) == 1
+
+    def multiply(lhs: Array, rhs: Array) -> Array:
+        left = lhs if lhs_order is None else lhs.transpose(lhs_order)
+        right = rhs if rhs_order is None else rhs.transpose(rhs_order)
+        if is_matrices:
+            return product(left, right)
+        return product(left.reshape(lhs_matrices), right.reshape(rhs_matrices)).reshape(batch + rows + columns)
+
+    return product if is_matrices and lhs_order is None and rhs_order is None else multiply
 
 
 def _order(dims: Dims) -> Dims | None:
     return None if dims == tuple(range(len(dims))) else dims
 
 
-def _product(lhs: DType, rhs: DType, result: DType) -> Callable[[Array, Array, Settled], Array]:
-    """The matrix product for these types: `matmul` itself, or `matmul` in a wider type with one rounding."""
+def _product(
+    types: tuple[DType, DType, DType], sizes: tuple[int, int, int], known: Settled
+) -> Callable[[Array, Array], Array]:
+    """The product of matrices of these types and sizes: in a wider type with one rounding, where the types differ."""
+    lhs, rhs, result = types
     if lhs == rhs == result and lhs in (np.float32, np.float64, np.complex64, np.complex128):
-        return matmul
-    return partial(_widened, result=result)
+        return np.matmul if is_small(*sizes) else partial(matmul, known=known)
+    work = working_type(lhs, rhs, result, sizes[1])
 
+    def widened(lhs: Array, rhs: Array) -> Array:
+        return finished(matmul(lhs.astype(work, copy=False), rhs.astype(work, copy=False), known), result)
 
-def _widened(lhs: Array, rhs: Array, known: Settled, *, result: DType) -> Array:
-    work = working_type(lhs.dtype, rhs.dtype, result, lhs.shape[-1])
-    return finished(matmul(lhs.astype(work, copy=False), rhs.astype(work, copy=False), known), result)
+    return widened

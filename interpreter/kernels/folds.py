@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -125,6 +126,26 @@ def _by_ufunc(opcode: str, operand: Array, init: Array, axes: tuple[int, ...]) -
     result = ufunc.reduce(column, axis=axes, dtype=wide, initial=initial) if axes else ufunc(column, initial)
     result = with_signs(opcode, np.asarray(result), lambda zero: zero(column).any(axes) | zero(initial))
     return narrowed(result, operand.dtype)
+
+
+@cache
+def reducer(opcode: str, dtype: np.dtype[Any], axes: tuple[int, ...]) -> Callable[[Array, Any], Any] | None:
+    """What `fold` does with one array of a type that is its own accumulator; None for other types."""
+    if accumulator(opcode, dtype) != dtype:
+        return None
+    reduce_all: Callable[..., Any] = ufunc_of(opcode, dtype).reduce
+    if opcode not in SIGNING or dtype.kind != "f":
+        return lambda operand, init: reduce_all(operand, axes, dtype, None, False, init)
+
+    def reduce(operand: Array, init: Any) -> Any:
+        result = reduce_all(operand, axes, dtype, None, False, init)
+        return (
+            with_signs(opcode, result, lambda zero: zero(operand).any(axes) | zero(init))
+            if has_zero(result)
+            else result
+        )
+
+    return reduce
 
 
 def _columns(operand: Array, axes: tuple[int, ...]) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,14 +51,30 @@ def _meet_at_zero(lhs: Array, rhs: Array) -> bool:
 
 def choose(pred: Array, on_true: Array, on_false: Array) -> Any:
     """The same bits as `np.where`, computed without a branch per element, since irregular masks make branches slow."""
-    size = on_true.dtype.itemsize
-    if size not in _BITS or pred.size < 4096:
-        return np.where(pred, on_true, on_false)
-    mask = np.negative(pred.view(np.int8)).astype(_BITS[size], copy=False)
-    ours, theirs = on_true.view(_BITS[size]), on_false.view(_BITS[size])
-    chosen = (ours ^ theirs) & mask
-    chosen ^= theirs
-    return chosen.view(on_true.dtype)
+    return chooser(on_true.dtype, pred.size)(pred, on_true, on_false)
+
+
+@cache
+def chooser(dtype: np.dtype[Any], size: int) -> Callable[[Array, Any, Any], Any]:
+    """The function `choose` for arrays of a type and a number of elements."""
+    bits = _BITS.get(dtype.itemsize)
+    if bits is None or size < 4096:
+        return np.where
+
+    def choose_bits(pred: Array, on_true: Any, on_false: Any) -> Any:
+        mask = np.negative(pred.view(np.int8)).astype(bits, copy=False)
+        ours, theirs = _number_or_array(on_true.view(bits)), _number_or_array(on_false.view(bits))
+        chosen = mask & (ours ^ theirs)
+        if theirs.ndim or theirs:
+            chosen ^= theirs
+        return chosen.view(dtype)
+
+    return choose_bits
+
+
+def _number_or_array(array: Any) -> Any:
+    """The number of which an array is a broadcast, with which NumPy computes faster; else the array."""
+    return array if any(array.strides) else array.flat[0]
 
 
 def has_zero(array: Array) -> bool:

@@ -69,14 +69,18 @@ class Settled:
 UNKNOWN, SETTLED_OPERANDS = Settled(), Settled(lhs=True, rhs=True)
 
 
+def is_small(rows: int, terms: int, columns: int) -> bool:
+    """Whether BLAS computes a product of matrices of these sizes in the calling thread."""
+    return rows * terms * columns < (_GEMV if min(rows, columns) == 1 else _GEMM)
+
+
 def matmul(lhs: Array, rhs: Array, known: Settled = UNKNOWN) -> Any:
     """`np.matmul` in this thread's denormal mode, which threads of BLAS do not have.
 
     Where BLAS may use such threads, the denormal numbers of operands and product are flushed outside BLAS, but for
     operands that are `known` to have none, and for a product whose readers flush it.
     """
-    rows, terms, columns = lhs.shape[-2], lhs.shape[-1], rhs.shape[-1]
-    if rows * terms * columns < (_GEMV if min(rows, columns) == 1 else _GEMM) or lhs.dtype.kind not in "fc":
+    if is_small(lhs.shape[-2], lhs.shape[-1], rhs.shape[-1]) or lhs.dtype.kind not in "fc":
         return np.matmul(lhs, rhs)
     check_time()
     if is_single_threaded():

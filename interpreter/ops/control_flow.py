@@ -16,6 +16,7 @@ from xbuild.core.attributes import Array
 from xbuild.core.graph import Computation, Instruction
 from xbuild.properties.effects import takes_pred
 
+from ..compiler.counters import CountedLoop, counted_loop
 from ..compiler.lines import Path, PlanPlace
 from ..kernels.applying import applied
 from ..kernels.folds import ufunc_of
@@ -50,6 +51,9 @@ def while_(emitter: Emitter, instruction: Instruction, operands: list[Expr], pat
     state = emitter.new_variables(instruction.shape)
     emitter.assign(state, operands[0], path)
     inside = (*path[:-1], PlanPlace(instruction, trip))
+    counted = counted_loop(attributes.condition, attributes.body) if emitter.options.is_plain else None
+    if counted is not None:
+        return _emit_counted_loop(emitter, counted, attributes.body, state, inside, path)
     emitter.lines.add(f"for {trip} in trips():", inside)
     with emitter.lines.block():
         emitter.depth += 1
@@ -57,6 +61,26 @@ def while_(emitter: Emitter, instruction: Instruction, operands: list[Expr], pat
         emitter.lines.add(f"if not {holds}: break", inside)
         emitter.assign(state, emitter.emit_call(attributes.body, [state], inside), inside)
         emitter.depth -= 1
+    return state
+
+
+def _emit_counted_loop(
+    emitter: Emitter, loop: CountedLoop, body: Computation, state: Expr, inside: Path, path: Path
+) -> Expr:
+    """Emit a loop without its condition, and without its counter if only the condition reads it."""
+    trip, counter = inside[-1].trip, state[loop.counter]
+    limit = str(loop.limit) if loop.limit_element is None else f"int({state[loop.limit_element]})"
+    first = emitter.new_counter()
+    emitter.lines.add(f"{first} = int({counter})", path)
+    emitter.lines.add(f"for {trip} in trips({limit} - {first}):", inside)
+    with emitter.lines.block():
+        emitter.depth += 1
+        emitter.lines.add("pass", inside)
+        emitter.assign(state, emitter.emit_call(loop.body or body, [state], inside), inside)
+        emitter.depth -= 1
+    if loop.body is not None:
+        number = emitter.bind("k", loop.dtype.type)
+        emitter.lines.add(f"{counter} = {number}(max({first}, {limit}))", path)
     return state
 
 

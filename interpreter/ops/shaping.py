@@ -15,28 +15,20 @@ from xbuild.core.graph import Instruction
 
 from ..compiler.lines import Path
 from ..kernels.lifting import common, narrowed
+from ..kernels.moving import broadcaster
 from ..rules import compute, planned
 
 if TYPE_CHECKING:
     from ..compiler.emit import Emitter
     from ..compiler.requests import Expr
 
-SMALL = 4096  # the number of elements up to which a copy is faster than a view
-
 
 @compute
 def broadcast(operand: Array, *, sizes: Dims, dimensions: Dims) -> Array:
-    target, aligned = [*sizes], [1] * len(sizes)
+    target = [*sizes]
     for dim, extent in zip(dimensions, operand.shape, strict=True):
-        target[dim] = aligned[dim] = extent
-    ascending = sorted(dimensions)
-    if ascending != [*dimensions]:
-        operand = operand.transpose([dimensions.index(dim) for dim in ascending])
-    if prod(target) > SMALL:
-        return np.broadcast_to(operand.reshape(aligned), target)
-    result = np.empty(target, operand.dtype)
-    result[...] = operand.reshape(aligned) if dimensions else operand
-    return result
+        target[dim] = extent
+    return broadcaster(operand.shape, tuple(target), dimensions)(operand)
 
 
 @compute

@@ -68,12 +68,15 @@ def unlimited() -> bool:
     return _running.get() is None
 
 
-def trips() -> Iterator[int]:
-    """The numbers of a loop's trips from 1; a plain counter if neither trips nor time are limited."""
+def trips(most: int | None = None) -> Iterable[int]:
+    """The numbers of a loop's trips from 1, up to `most`; plain numbers if neither trips nor time are limited."""
     running = _running.get()
     if running is None or (running.limits.trips is None and running.end == float("inf")):
-        return itertools.count(1)
-    return _counted(running)
+        return itertools.count(1) if most is None else range(1, most + 1)
+    last = running.limits.trips
+    if most is None or (last is not None and most > last):
+        return _counted(running)  # which stops the run
+    return itertools.islice(_counted(running), max(most, 0))
 
 
 def _counted(running: _Running) -> Iterator[int]:
