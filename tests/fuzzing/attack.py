@@ -93,7 +93,7 @@ def _word(each: click.Argument) -> str:
 def _options(command: click.Command) -> Iterator[list[str]]:
     """The options of a command, each with a value that may fit, alone and beside a machine."""
     for each in command.params:
-        if not isinstance(each, click.Option) or "--help" in each.opts:
+        if not isinstance(each, click.Option) or each.name in ("help", "serve"):
             continue
         name = each.opts[-1]
         for words in [[name]] if each.is_flag else [[name, *[value] * each.nargs] for value in _values(each)]:

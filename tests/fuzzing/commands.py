@@ -107,7 +107,9 @@ class Commands:
         return words, "".join(f"{self.random.choice(STEPS)}\n" for _ in range(self.random.randrange(6)))
 
     def _words(self, command: click.Command) -> list[str]:
-        options = [each for each in command.params if isinstance(each, click.Option) and each.name != "help"]
+        options = [
+            each for each in command.params if isinstance(each, click.Option) and each.name not in ("help", "serve")
+        ]
         chosen = self.random.sample(options, min(len(options), self.random.choice((0, 1, 1, 2, 2, 3, 5))))
         found = [word for option in chosen for word in self._option(option)]
         if command.name in ("run", "step") and not {"--inputs", "--random"} & {*found} and self.random.random() < 0.9:
