@@ -65,6 +65,26 @@ def of_replicas(text: str) -> str:
     return re.sub(r", sharding=\{.*\}", "", named).replace("num_partitions=4", "replica_count=4")
 
 
+PART = "ROOT part = f32[8] dynamic-slice(psum.1, start), dynamic_slice_sizes={8}"
+
+
+TWO = f"""psum.1 = f32[32] get-tuple-element(psum.2), index=0
+  loss = f32[] get-tuple-element(psum.2), index=1
+  {PART}"""
+
+
+def sliced(use: str) -> str:
+    return program(
+        f"""  x = f32[32] parameter(0)
+  l = f32[] parameter(1)
+  psum.1 = f32[32] all-reduce(x), {SUM}
+  me = u32[] partition-id()
+  same = u32[] constant(8)
+  start = u32[] multiply(me, same)
+  {use}"""
+    )
+
+
 def adam(state: str) -> str:
     return program(
         f"""  w = f32[64,64] parameter(0), sharding={{replicated}}
@@ -229,6 +249,39 @@ CASES: dict[str, tuple[str, str, str]] = {
     ),
     "state that is equal": ("replicated_state", adam("{replicated}"), "m"),
     "state that is split along the axis": ("replicated_state", adam("{devices=[4,1]<=[4]}"), ""),
+    "a sum of which each device keeps its part": ("sliced_reduction", sliced(PART), "psum.1"),
+    "a compiled sum of which each device keeps its part": (
+        "sliced_reduction",
+        sliced(PART).replace("psum.1", "total").replace("m,", "m, is_scheduled=true,"),
+        "total",
+    ),
+    "two sums, of one of which each device keeps its part": (
+        "sliced_reduction",
+        sliced(f"{TWO}\n  ROOT r = (f32[8], f32[]) tuple(part, loss)")
+        .replace("ROOT part", "part")
+        .replace("psum.1 = f32[32] all-reduce(x)", "psum.2 = (f32[32], f32[]) all-reduce(x, l)"),
+        "psum.2",
+    ),
+    "a sum that the partitioner inserts and XLA may change": (
+        "sliced_reduction",
+        sliced(PART).replace("psum.1", "total"),
+        "",
+    ),
+    "a sum of which each device keeps its part and that is used": (
+        "sliced_reduction",
+        sliced(f"{PART}\n  ROOT r = (f32[8], f32[32]) tuple(part, psum.1)").replace("ROOT part", "part"),
+        "",
+    ),
+    "a sum of which all devices keep the same part": (
+        "sliced_reduction",
+        sliced(PART.replace("(psum.1, start", "(psum.1, same")),
+        "",
+    ),
+    "a sum of which each device keeps more than its part": (
+        "sliced_reduction",
+        sliced(PART.replace("[8]", "[16]").replace("{8}", "{16}")),
+        "",
+    ),
     "a sum of what no trip changes": ("hoistable_collective", looped(f"s = f32[64] all-reduce(w), {SUM}"), "s"),
     "a sum that is only added": (
         "hoistable_collective",

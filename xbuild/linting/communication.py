@@ -4,6 +4,7 @@ Sections:
 
     permutation_zeros
     reduced_twice and not_reduced
+    sliced_reduction
     hoistable_collective
 """
 
@@ -34,6 +35,7 @@ from ..properties.patterns import pairwise_reducers
 from ..properties.trip_counts import is_invariant, known_trips, path_of
 from .facts import ProgramFacts, size_of
 from .flow import MOVES, SUMMING
+from .rematerialization import Rematerializations
 from .rules import issue, rule
 
 # ----------------------------------------------------------------------------
@@ -240,6 +242,71 @@ def _own_data(facts: ProgramFacts, value: Instruction, group: Sequence[int]) -> 
         if is_parameter and not facts.is_equal_within(each, (tuple(group),), in_steps=True):
             return each
     return None
+
+
+# ----------------------------------------------------------------------------
+# sliced_reduction
+
+
+@rule("All devices receive a sum of which each keeps only its part: a reduce-scatter sends half of the bytes.")
+def sliced_reduction(facts: ProgramFacts) -> Iterator[Issue]:
+    """Every use of the all-reduce, or of one of its results, ends in a slice for the device, of which the devices of a
+    group keep different parts. In a program that XLA has not scheduled yet, only reductions that the user wrote count,
+    since XLA for GPU and TPU makes a reduce-scatter of the others later.
+    """
+    walk = Rematerializations(facts.flow)
+    for row in facts.rows:
+        reduce = row.instruction
+        if base_of(reduce) != "all_reduce" or not row.collective or row.collective.group_size < 2:
+            continue
+        is_written = jax_primitive(reduce) in _SUMS
+        if not (is_written or facts.module.is_scheduled):
+            continue
+        groups, size = facts.groups(reduce), row.collective.group_size
+        parts = [each for each in _results_of(facts, reduce) if _is_scattered(facts, walk, each, groups, size)]
+        if not parts:
+            continue
+        whole = sum(map(size_of, reduce.operands))
+        share = min(sum(map(size_of, parts)) / max(whole, 1), 1.0)
+        scattered = (
+            f"{in_line(parts[0].name)} of {op_and_name(reduce)}" if parts[0] is not reduce else op_and_name(reduce)
+        )
+        yield issue(
+            facts,
+            "sliced_reduction",
+            f"of the sum {scattered}{f' and {len(parts) - 1} more' if len(parts) > 1 else ''}, each of {size} devices "
+            f"({row.collective.axes}) keeps only its part",
+            "use jax.lax.psum_scatter(x, axis, scatter_dimension=..., tiled=True) instead of psum and a slice"
+            if is_written
+            else "XLA for GPU and TPU makes a reduce-scatter of this, and XLA:CPU does not; to be independent of it, "
+            "write the sum in jax.shard_map with jax.lax.psum_scatter",
+            reduce,
+            bytes=int(share * row.collective.link_bytes / 2) * row.times,
+            seconds=share * facts.seconds_once(reduce) / 2 * row.times,
+        )
+
+
+_SUMS = ("psum", "psum2", "psum_invariant", "pmean")
+
+
+def _results_of(facts: ProgramFacts, reduce: Instruction) -> Iterator[Instruction]:
+    """The arrays that an all-reduce returns: itself, or the elements of its tuple that are used."""
+    done = [each for each in facts.flow.users.get(reduce, ()) if each.opcode == "all_reduce_done"]
+    result = done[0] if done else reduce
+    if isinstance(result.shape, Shape):
+        yield result
+    else:
+        yield from (each for each in facts.flow.users.get(result, ()) if each.opcode == "get_tuple_element")
+
+
+def _is_scattered(facts: ProgramFacts, walk: Rematerializations, value: Instruction, groups: Groups, size: int) -> bool:
+    """Whether each device of a group uses a different part of a value, of a share of it."""
+    slices = walk.slices_of(value)
+    return bool(slices) and all(
+        size_of(each) * size == size_of(value)
+        and not all(facts.is_equal_within(start, groups) for start in each.operands[1:])
+        for each in slices
+    )
 
 
 # ----------------------------------------------------------------------------

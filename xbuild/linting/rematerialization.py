@@ -91,23 +91,28 @@ class Rematerializations:
 
         Of gathers along several axes, one after the other, only the last has a record.
         """
+        slices = self.slices_of(gather)
+        if not slices:
+            return None
+        return Rematerialization(gather, slices, max(leaf_bytes(each) for each in leaves(gather.shape)))
+
+    def slices_of(self, value: Instruction) -> tuple[Instruction, ...]:
+        """The slices for the device in which every use of a value ends; empty if another use needs all of it."""
         slices: dict[Instruction, None] = {}
-        queue, seen = deque([gather]), {gather}
+        queue, seen = deque([value]), {value}
         while queue:
             value = queue.popleft()
             for user, used in self.flow.uses(value):
                 if user is None:
-                    return None
+                    return ()
                 if user.opcode == "dynamic_slice" and user.operands[0] is used and self._depends_on_device(user):
                     slices[user] = None
                 elif user.opcode not in MOVES and user.opcode not in START_OF:
-                    return None
+                    return ()
                 elif user not in seen:
                     seen.add(user)
                     queue.append(user)
-        if not slices:
-            return None
-        return Rematerialization(gather, tuple(slices), max(leaf_bytes(each) for each in leaves(gather.shape)))
+        return tuple(slices)
 
     def _depends_on_device(self, sliced: Instruction) -> bool:
         """Whether a start of a slice is computed from the id of the device."""
