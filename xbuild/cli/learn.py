@@ -78,7 +78,7 @@ def learn(
     elif attempt is not None:
         _check_lesson(number, attempt)
     elif notebook or page:
-        _write(number, page, out)
+        _write("lessons", number, page, out)
     else:
         _teach(number)
 
@@ -92,9 +92,10 @@ def _check_options(actions: dict[str, object], number: int | None, output: str, 
         if option in options and number is not None:
             raise click.UsageError(f"{option} {verb} all lessons or puzzles: omit the number")
     if number is None and options and not {"--copy", "--serve"} & {*options}:
-        raise click.UsageError(f"{options[0]} needs a number, as in xbuild learn 7 {options[0]}")
+        command = "learn" if "--page" in actions else "puzzle"
+        raise click.UsageError(f"{options[0]} needs a number, as in xbuild {command} 7 {options[0]}")
     if file and not {"--notebook", "--page"} & {*options}:
-        raise click.UsageError(f"{output} has no effect without --notebook or --page")
+        raise click.UsageError(f"{output} has no effect without --notebook{' or --page' * ('--page' in actions)}")
 
 
 def _entry(kind: str, number: int) -> shelf.ShelfEntry:
@@ -163,11 +164,11 @@ def _report_lesson_errors(grade: Callable[[], Grade]) -> Grade:
         raise click.UsageError(str(error)) from None
 
 
-def _write(number: int, page: bool, out: Path | None) -> None:
+def _write(kind: str, number: int, page: bool, out: Path | None) -> None:
     from ..learning.cells import notebook
     from ..learning.page import lesson_page
 
-    lesson = _entry("lessons", number)
+    lesson = _entry(kind, number)
     target = out or Path(f"{lesson.path.stem}.{'html' if page else 'ipynb'}")
     if not page and target.exists():
         raise click.UsageError(f"{target} already exists and may hold your answers; use -o to write to another file")
@@ -219,8 +220,18 @@ def _teach(number: int) -> None:
 @click.argument("number", type=int, required=False)
 @click.option("--check", "attempt", type=_FILE, metavar="FILE", help="Grade the function `solution` in this file.")
 @click.option("--solution", "reveal", is_flag=True, help="Show a solution with the best known score.")
+@click.option("--notebook", is_flag=True, help="Write the puzzle as a notebook.")
+@click.option(
+    "-o",
+    "out",
+    type=_NEW,
+    metavar="FILE",
+    help="Write the notebook to this file.  [default: the puzzle's name, in the current folder]",
+)
 @click.option("--copy", "into", type=_FOLDER, metavar="DIR", help="Copy all puzzles to a new folder, DIR/puzzles.")
-def puzzle(number: int | None, attempt: Path | None, reveal: bool, into: Path | None) -> None:
+def puzzle(
+    number: int | None, attempt: Path | None, reveal: bool, notebook: bool, out: Path | None, into: Path | None
+) -> None:
     """List the puzzles, or grade a solution.
 
     A puzzle gives a function in NumPy, and lists the ops with which you may build it. To get copies of the files
@@ -232,13 +243,16 @@ def puzzle(number: int | None, attempt: Path | None, reveal: bool, into: Path | 
       xbuild puzzle 3
       xbuild puzzle 3 --check puzzles/03_one_hot.py
     """
-    _check_options({"--check": attempt, "--solution": reveal, "--copy": into}, number, "", None)
+    actions = {"--check": attempt, "--solution": reveal, "--notebook": notebook, "--copy": into}
+    _check_options(actions, number, "-o", out)
     if into is not None:
         _copy("puzzles", into)
     elif number is None:
         _list_puzzles()
     elif attempt is not None:
         _check_puzzle(number, attempt)
+    elif notebook:
+        _write("puzzles", number, False, out)
     else:
         _show_puzzle(number, reveal)
 

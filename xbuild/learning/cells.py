@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -152,11 +153,26 @@ def play(path: Path, cells: list[Cell], before: Callable[[Cell], None]) -> dict[
     return space
 
 
+_INSTALL = """# Install xbuild if this notebook service lacks it.
+try:
+    import xbuild
+except ModuleNotFoundError:
+    %pip install --quiet xbuild-hlo"""
+
+
 def notebook(cells: list[Cell]) -> str:
-    """The cells as a Jupyter notebook without speaker's notes; rules stay folded until the reader opens them."""
+    """The cells as a Jupyter notebook without speaker's notes; rules stay folded until the reader opens them.
+
+    The first cell installs xbuild where it is missing, as in hosted notebook services.
+    """
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     facts = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    book = {"cells": [*_notebook_cells(cells)], "metadata": facts, "nbformat": 4, "nbformat_minor": 5}
+    book = {
+        "cells": [*_notebook_cells([Cell("code", _INSTALL, 1), *cells])],
+        "metadata": facts,
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
     return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -182,4 +198,9 @@ def read_cells_text(path: Path) -> str:
     if path.suffix != ".ipynb":
         return text
     cells = json.loads(text)["cells"]
-    return "\n".join("# %%\n" + "".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    code = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    return "\n".join("# %%\n" + _MAGIC.sub(r"\1pass", cell) for cell in code)
+
+
+_MAGIC = re.compile(r"^([ \t]*)[%!]\w.*$", re.MULTILINE)
+"""A line that only a notebook understands, such as %pip."""
