@@ -32,6 +32,34 @@ class Key:
 
 
 @remembered
+def keeps_numbers(of: Computation) -> bool:
+    """Whether a function of one float returns each number but NaN, -0 and numbers that compare equal to 0 unchanged.
+
+    JAX sorts by such a function, which replaces every NaN by one NaN, and -0 by 0.
+    """
+    value = of.root
+    while value.opcode == "select" and _is_replacement(*value.operands[:2]):
+        value = value.operands[2]
+    return value.opcode == "parameter"
+
+
+def _is_replacement(test: Instruction, number: Instruction) -> bool:
+    """Whether a test selects only NaNs of a parameter, or only its zeros where the number is 0."""
+    if test.opcode != "compare" or test.attributes.type == "TOTALORDER" or test.operands[0].opcode != "parameter":
+        return False
+    tested, other = test.operands
+    if test.attributes.direction == "NE":
+        return other is tested
+    return test.attributes.direction == "EQ" and _is_zero(other) and _is_zero(number)
+
+
+def _is_zero(value: Instruction) -> bool:
+    if value.opcode != "constant" or isinstance(value.attributes.literal, ElidedArray):
+        return False
+    return not any(value.attributes.literal.tobytes())
+
+
+@remembered
 def keys_of(comparator: Computation) -> tuple[Key, ...] | None:
     """The keys that a comparator compares lexicographically; None if the comparator is of another form."""
     return _keys(comparator, comparator.root)

@@ -11,7 +11,7 @@ import numpy as np
 from xbuild.core.attributes import Array
 
 from ..rules.region import AppliedComputation
-from .comparators import Key
+from .comparators import Key, keeps_numbers
 from .flushing import flushed
 from .lifting import total_order, widened
 
@@ -42,11 +42,16 @@ def order_by_keys(keys: Sequence[Key], arrays: Arrays, *, is_flushed: bool = Fal
 def value_of(key: Key, arrays: Arrays) -> Array:
     """The values that a key compares, computed for all elements at once."""
     operands = [arrays[number] for number in key.operands]
-    if key.is_element:
+    if key.is_element or (len(operands) == 1 and keeps_numbers(key.of) and _is_of_numbers(operands[0])):
         return operands[0]
     function = AppliedComputation.of(key.of).lifted
     assert function is not None
     return np.broadcast_to(function(*operands), operands[0].shape)
+
+
+def _is_of_numbers(array: Array) -> bool:
+    """Whether an array has floats of a type of NumPy, and none that a key which keeps numbers may change."""
+    return array.dtype.kind == "f" and array.dtype.isbuiltin == 1 and not _has_odd(array)
 
 
 def ranks_of(values: Array, descending: bool, total: bool) -> tuple[Array, ...]:
@@ -130,7 +135,7 @@ def sorted_alone(array: Array, key: Key) -> Array | None:
         return None
     if not key.is_element:
         value = value_of(key, (array,))
-        if value.dtype != array.dtype or not np.array_equal(value, array):
+        if value is not array and (value.dtype != array.dtype or not np.array_equal(value, array)):
             return None
     ascending = np.sort(array, axis=-1)
     return ascending[..., ::-1] if key.is_descending else ascending
