@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -253,7 +254,7 @@ def test_a_program_that_cannot_be_read_runs(capsys: pytest.CaptureFixture[str]) 
 def test_a_fault_of_the_check_lets_the_program_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(_: object) -> None:
+    def fail(_: object, **__: object) -> None:
         raise KeyError("inside")
 
     monkeypatch.setattr(programs, "check", fail)
@@ -355,3 +356,30 @@ def test_a_report_neither_waits_for_nor_replaces_what_is_not_its_own(tmp_path: P
         folder.write_folder(programs.Guard("report"), tmp_path)
     facts.write_text('{"written_by": "xbuild guard"}')
     assert folder.write_folder(programs.Guard("report"), tmp_path).read_text().startswith("<!doctype html>")
+
+
+def test_programs_are_checked_under_the_runtime_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "host.toml"
+    file.write_text('launches = "in_turn"\n', encoding="utf-8")
+    with guard.active("warn") as active:
+        guard.see("jit_ok", OK, DEVICES)
+        for name in ("nccl", str(file), "nothing"):
+            monkeypatch.setenv("XBUILD_GUARD_RUNTIME", name)
+            guard.see(f"jit_{len(active.programs)}", OK.replace("jit_ok", f"jit_{len(active.programs)}"), DEVICES)
+    assert [each.kind for each in active.programs[:3]] == ["ok", "ok", "deadlock"]
+    assert "runtime 'nothing' is neither one of" in active.programs[3].problem
+
+
+def test_the_command_passes_the_runtime_on(tmp_path: Path) -> None:
+    (tmp_path / "host.toml").write_text('launches = "in_turn"\n', encoding="utf-8")
+    (tmp_path / "script.py").write_text("import os\nprint(os.environ['XBUILD_GUARD_RUNTIME'])\n", encoding="utf-8")
+    for given, expected in (("nccl", "nccl"), ("host.toml", str(tmp_path / "host.toml"))):
+        words = [sys.executable, "-m", "xbuild", "guard", "--runtime", given, "script.py"]
+        ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert ran.stdout == f"{expected}\n", ran.stderr
+    words[5] = "nothing"
+    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "Invalid value for '--runtime'" in ran.stderr

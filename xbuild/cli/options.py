@@ -314,9 +314,12 @@ def takes_runtime(command: Command) -> Command:
 
 
 def _read_runtime(_: click.Context, parameter: click.Parameter, value: str | None) -> Runtime | None:
-    """The callback of --runtime: an unknown name or an invalid file is a usage error."""
-    if value is None:
-        return None
+    """The callback of --runtime."""
+    return None if value is None else read_runtime(value, parameter)
+
+
+def read_runtime(value: str, parameter: click.Parameter) -> Runtime:
+    """The runtime of this name or in this file; an unknown name or an invalid file is a usage error."""
     from ..runtimes.record import runtime_of
 
     try:

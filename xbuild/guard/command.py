@@ -11,8 +11,19 @@ import time
 import click
 
 from ..cli.group import main
+from ..cli.options import read_runtime
 from . import FOLDER
 from .programs import MODES
+
+
+def _checked_runtime(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The callback of --runtime: the name of a preset, or the absolute path of a file; a usage error for another."""
+    if value is None:
+        return None
+    from ..runtimes.record import RUNTIMES
+
+    read_runtime(value, parameter)
+    return value if value in RUNTIMES else os.path.abspath(value)
 
 
 @main.command(cls=click.Command, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -31,6 +42,12 @@ from .programs import MODES
     help=f"Write the page and the program texts to this folder; implies --mode report.  [default: {FOLDER}]",
 )
 @click.option("--strict", is_flag=True, help="Also stop programs that hang only on some data; implies --mode strict.")
+@click.option(
+    "--runtime",
+    metavar="NAME|FILE.toml",
+    callback=_checked_runtime,
+    help="Check the programs as `xbuild check --runtime` does.  [default: none]",
+)
 @click.option("-m", "is_module", is_flag=True, help="Run SCRIPT as a module, like python -m.")
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGUMENTS]")
@@ -40,6 +57,7 @@ def guard(
     mode: str,
     folder: str | None,
     strict: bool,
+    runtime: str | None,
     is_module: bool,
     script: str,
     arguments: tuple[str, ...],
@@ -70,6 +88,8 @@ def guard(
     environment = {**os.environ, "XBUILD_GUARD": mode, "XBUILD_GUARD_SINCE": str(time.time())}
     if mode == "report":
         environment["XBUILD_GUARD_DIR"] = os.path.abspath(folder or FOLDER)
+    if runtime is not None:
+        environment["XBUILD_GUARD_RUNTIME"] = runtime
     sys.stdout.flush()
     sys.stderr.flush()
     try:

@@ -29,7 +29,7 @@ from ..properties.rewriting import mapped
 from ..properties.sites import collectives_of
 from ..text.reader import parse_hlo
 from .compilation import DeviceId
-from .programs import say
+from .programs import guarded_runtime, say
 
 SECONDS = 60.0
 """How long a process waits for the others to compile; then it says so, and goes on."""
@@ -191,7 +191,8 @@ def verdict_of_job(texts: Mapping[int, str], devices: Sequence[DeviceId]) -> Ver
             read[text] = parse_hlo(text, f"<process {process}>", origins=True)
 
     def checked(programs: Mapping[str, Module]) -> Verdict:
-        return check(ModuleGroup({place: programs[texts[device.process]] for place, device in enumerate(devices)}))
+        job = ModuleGroup({place: programs[texts[device.process]] for place, device in enumerate(devices)})
+        return check(job, runtime=guarded_runtime())
 
     by_name = checked(read)
     if {each.kind for each in by_name.findings} != {"missing_participant"} or not _meet_in_order(read.values()):

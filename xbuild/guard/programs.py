@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
@@ -21,6 +22,7 @@ from ..properties.effects import COMMUNICATION, spelling
 from ..text.reader import parse_hlo
 
 if TYPE_CHECKING:
+    from ..runtimes.record import Runtime
     from .compilation import DeviceId
 
 MODES = ("stop", "strict", "warn", "report")
@@ -188,15 +190,27 @@ SILENT = Verdict("ok", "every", summary="the program communicates with no device
 """The verdict on compiled text without such an op, which the guard does not read: most programs of JAX."""
 
 
+def guarded_runtime() -> Runtime | None:
+    """The runtime that XBUILD_GUARD_RUNTIME names: a preset or a file. Raises invalid_attribute for another name."""
+    name = os.environ.get("XBUILD_GUARD_RUNTIME")
+    if not name:
+        return None
+    from ..runtimes.record import runtime_of
+
+    return runtime_of(name)
+
+
 def judge(program: GuardedProgram) -> None:
     """Read and check a program; whatever goes wrong becomes its problem."""
     begin = time.perf_counter()
     try:
-        if program.text.startswith("HloModule") and _COMMUNICATES.search(program.text) is None:
+        runtime = guarded_runtime()
+        is_silent = program.text.startswith("HloModule") and _COMMUNICATES.search(program.text) is None
+        if is_silent and runtime is None:
             program.verdict = SILENT
             return
         with within(SECONDS):
-            program.verdict = check(parse_hlo(program.text, f"<{program.name}>", origins=True))
+            program.verdict = check(parse_hlo(program.text, f"<{program.name}>", origins=True), runtime=runtime)
     except DeadlineError:
         program.problem = f"the guard stopped after {SECONDS:g} s"
     except XbuildError as error:
