@@ -13,6 +13,7 @@ from .runtime.observers import Recorder as Recorder
 from .runtime.report import Report as Report
 from .runtime.report import Stopped as Stopped
 from .runtime.run import Refused as Refused
+from .runtime.run import choice_of as _choice_of
 from .runtime.run import evaluate as evaluate
 from .runtime.run import execute as execute
 from .strict import Finding as Finding
@@ -21,6 +22,15 @@ from .strict import StrictReport as StrictReport
 
 if TYPE_CHECKING:
     from .tracing import trace as trace
+
+
+@_choice_of.supply
+def _choose(program: Any, engine: str) -> Any:
+    """The choice of the engine `auto`, which is imported at its first use."""
+    from .auto import choice_of
+
+    return choice_of(program, engine)
+
 
 __distribution__ = "xbuild-hlo"  # tells this package from another project's of the same name
 

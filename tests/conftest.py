@@ -26,7 +26,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a test that forks in a pytest of its own if this process has threads of JAX, which a fork can deadlock."""
-    if pyfuncitem.get_closest_marker("forks") is None or "jax" not in sys.modules:
+    native = sys.modules.get("interpreter.auto.native")
+    has_threads = "jax" in sys.modules or (native is not None and native.is_started())
+    if pyfuncitem.get_closest_marker("forks") is None or not has_threads:
         return None
     alone = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", pyfuncitem.nodeid]
     done = subprocess.run(alone, cwd=pyfuncitem.config.rootpath, capture_output=True, text=True, timeout=600)

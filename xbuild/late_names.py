@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from interpreter import Stopped as Stopped
     from interpreter import StrictFailure as StrictFailure
     from interpreter import StrictReport as StrictReport
+    from interpreter import auto as auto
     from interpreter import engines as engines
     from interpreter import evaluate as evaluate
     from interpreter import execute as execute

@@ -37,16 +37,17 @@ def pin() -> None:
 
 @define(eq=False)
 class Child:
-    """A process that runs a script on one tree and answers each line of JSON with one."""
+    """A process that runs a script on one tree, with this Python, and answers each line of JSON with one."""
 
     script: Path
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
+    python: str = sys.executable
     process: subprocess.Popen[str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(self.script), *self.arguments],
+            [self.python, str(self.script), *self.arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(self.environment),
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ from .staging import Stage
 
 OWNERS: dict[str, Any] = {
     "xb": xb, "xb.mesh": xb.mesh, "xb.shard": xb.shard, "xb.tpu": xb.tpu,
-    "xb.engines": xb.engines, "shape_inference": shape_inference,
+    "xb.engines": xb.engines, "xb.auto": xb.auto, "shape_inference": shape_inference,
 }  # fmt: skip
 _SECTIONS = {
     "xb": "Programs, ops, checks, runs and pictures: what `import xbuild as xb` gives.",
@@ -29,6 +29,7 @@ _SECTIONS = {
     "xb.shard": "Shardings over a mesh: propagate, partition, plan, explain; the ops of MLIR's shard dialect.",
     "xb.tpu": "Replicated computations in the manner of `tf.compat.v1.tpu`.",
     "xb.engines": "The same program on real XLA and on StableHLO's reference interpreter.",
+    "xb.auto": "Which parts of a program jaxlib compiles for the engine `auto`.",
     "shape_inference": "Shapes, element types, and the shape rule of each op.",
 }
 

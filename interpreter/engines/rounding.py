@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,12 +29,16 @@ RATIO = 2.0**-20
 
 @frozen(eq=False)
 class Run:
-    """A program, the arguments of its devices, and its results as one nested value, joined over its devices."""
+    """A program, the arguments of its devices, and its results as one nested value, joined over its devices.
+
+    `execute` runs the program again: it takes and returns what `execute` of the interpreter does.
+    """
 
     program: Module
     arguments: Sequence[Sequence[Any]]
     result: Any
     join: Any
+    execute: Callable[..., Results] = execute
 
     def again(self, types: str, options: dict[str, Any]) -> Any:
         """The joined result with all floats of these types; None if there is no such program, or it does not end."""
@@ -45,7 +49,7 @@ class Run:
             if program is None:
                 return None
             rows = [[*_converted(row, self.program, program)] for row in self.arguments]
-            return self.join(execute(program, rows, **options))
+            return self.join(self.execute(program, rows, **options))
         except Stopped as error:
             error.raise_interrupt()
             return None

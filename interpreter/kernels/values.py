@@ -131,7 +131,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-class Memory:
+class NativeMemory:
     """Memory of a native library with one array in it, which nothing else uses; `np.asarray` makes the array.
 
     `owner` is what keeps the memory.
@@ -175,7 +175,7 @@ class Given:
 
     def _is_foreign(self, array: np.ndarray[Any, Any]) -> bool:
         """Whether the array's memory has another owner: the array is a view, a constant (read-only) or an input."""
-        is_view = array.base is not None and not isinstance(array.base, Memory)
+        is_view = array.base is not None and not isinstance(array.base, NativeMemory)
         return is_view or not array.flags.writeable or id(array) in self._foreign
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from attrs import define, evolve, field
@@ -25,6 +25,7 @@ from xbuild.checking.model.program import as_module, as_program, grid_of, progra
 from xbuild.checking.structure.transfers import ABSENT, find_absent_devices
 from xbuild.core.diagnostics import BuildError
 from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
+from xbuild.core.hooks import Hook
 from xbuild.core.memos import memo, remembered
 from xbuild.process.limits import SHALLOW, DeadlineError, depth, room_for_calls, within
 from xbuild.properties.effects import name_in_report
@@ -61,6 +62,18 @@ if TYPE_CHECKING:
     from xbuild.runtimes.record import Runtime
 
 
+class ProgramRunner(Protocol):
+    """Which of two programs a run is of: the given one, or one with native code in the places of some parts."""
+
+    def run(self, function: Callable[..., Any], arguments: Sequence[Any], **options: Any) -> Any:
+        """Run a program with `evaluate` or `execute`, on these arguments and with these options."""
+
+
+choice_of: Hook[[Computation | Module | ModuleGroup, str], ProgramRunner] = Hook("chooses an engine for a program")
+
+Engine: TypeAlias = Literal["interpreter", "auto"]
+
+
 def evaluate(
     computation: Computation,
     *arguments: Any,
@@ -71,6 +84,7 @@ def evaluate(
     limits: Limits | None = None,
     denormals: Denormals = "flush",
     runtime: Runtime | str | None = None,
+    engine: Engine = "interpreter",
 ) -> Any:
     """Run a computation on one device. Return an array, a NumPy scalar for rank 0, or a tuple of these.
 
@@ -83,7 +97,7 @@ def evaluate(
     `seed` is the integer that seeds the random numbers. With `sequential`, every reduction combines the elements one
     after another, in order. For each instruction that runs, `observer` is called with the step, the device, the
     instruction and its value. `limits` sets limits on loop trips, seconds and bytes (`Limits`). See `execute` for
-    `strict`, `denormals` and `runtime`.
+    `strict`, `denormals`, `runtime` and `engine`.
 
     Raises TypeError if the first argument is not a Computation, and ArgumentError if an argument does not fit its
     parameter. Raises Refused if the check refuses the computation, and Stopped if a limit is reached or a registered
@@ -97,6 +111,12 @@ def evaluate(
     """
     if not isinstance(computation, Computation):
         raise TypeError(f"evaluate: expected a Computation, got {_type_and_name(computation)}; {_HINT}")
+    if engine != "interpreter":
+        choice = choice_of(computation, engine)
+        return choice.run(
+            evaluate, arguments, seed=seed, strict=strict, sequential=sequential, observer=observer, limits=limits,
+            denormals=denormals, runtime=runtime,
+        )  # fmt: skip
     flush = denormals == "flush" or is_flush(denormals)
     is_plain = observer is None and limits is None and runtime is None
     if is_plain and not strict and not sequential and unlimited() and (flush or HAS_MODE):
@@ -154,6 +174,7 @@ def execute(
     limits: Limits | None = None,
     check: bool = True,
     denormals: Denormals = "flush",
+    engine: Engine = "interpreter",
 ) -> list[Any]:
     """Check a program, then run it on all its devices. Return a list with the value of each device.
 
@@ -176,6 +197,10 @@ def execute(
     as zeros of the same sign, and returns such zeros for denormal results. Ops that only move elements keep denormals.
     Denormal numbers of f16 and smaller types are kept in both modes, because these types are computed in f32. User
     functions (custom calls, observers, infeeds) run in the mode of the calling thread.
+
+    With the engine "auto", jaxlib compiles parts of a program that is run often or for long, if measured runs are then
+    faster (`interpreter.auto`; the extra `xla`). Results may change once, between two runs, within the tolerances of
+    `xb.engines.compare`.
 
     Each op rounds its result. There is one exception, as on XLA:CPU. If a sum or difference of f32 or f64 arrays has
     one product as an operand and is used only in comparisons that are reduced, this product is not rounded
@@ -207,6 +232,11 @@ def execute(
     """
     program, flush = as_program(program), is_flush(denormals)
     assert not isinstance(program, Computation)
+    if engine != "interpreter":
+        return choice_of(program, engine).run(  # type: ignore[no-any-return]
+            execute, (inputs,), infeed=infeed, outfeed=outfeed, send_buffers=send_buffers, runtime=runtime, seed=seed,
+            strict=strict, sequential=sequential, observer=observer, limits=limits, check=check, denormals=denormals,
+        )  # fmt: skip
     with room_for_calls({module.entry for module in modules_of(program)}):
         limits = limits or Limits()
         if not check:

@@ -171,10 +171,11 @@ _SECONDS = "Limit the run to this many seconds; with --page or --trace, half is 
 )
 @click.option(
     "--engine",
-    type=click.Choice(["interpreter", "xla", "stablehlo", "both"]),
+    type=click.Choice(["interpreter", "auto", "xla", "stablehlo", "both"]),
     default="interpreter",
     show_default=True,
-    help="Run the program on this engine; `stablehlo` is a reference interpreter, and `both` compares two engines.",
+    help="Run the program on this engine; `auto` compiles parts if this pays, `stablehlo` is a reference interpreter, "
+    "and `both` compares two engines.",
 )
 @click.option(
     "--against",
@@ -255,6 +256,9 @@ def run(
 ) -> None:
     """Check a program, run it on all its devices, and print a summary of the results.
 
+    With --engine auto, jaxlib compiles parts of the program if the run is expected to take far longer than compiling;
+    the rest runs in the interpreter. A notice says what was compiled.
+
     With --engine xla, the program runs on real XLA, which comes with JAX. With --engine stablehlo, the program runs on
     StableHLO's reference interpreter, which comes with jaxlib. With --engine both, the command prints the results of
     the interpreter and, for each output, a line with its difference from real XLA (or, with --against stablehlo, from
@@ -278,7 +282,7 @@ def run(
     other = against if engine == "both" else engine
     require("--engine both", engine == "both", "eps", "against", "bisect")
     require("--engine xla, or both against it", other == "xla", "platform")
-    if other != "interpreter":
+    if other not in ("interpreter", "auto"):
         _check_denormals(denormals, other)
     require("--page", page, "source_root", "machine")
     require("--trace DIR", folder, "trace_bytes", "trace_every")
@@ -291,7 +295,7 @@ def run(
         check_folder_exists(bisect)
     check_distinct(read, {"--outputs": outputs, "--page": page, "--bisect": bisect, "--bisect, the program": part})
     program = partition_or_warn(module_of(load(target)), "run")
-    if engine in ("interpreter", "both"):
+    if engine in ("interpreter", "auto", "both"):
         _say_skipped_prints(program)
     seconds = RUN_SECONDS if max_seconds is None else max_seconds
     maxima: dict[str, Any] = {"trips": max_trips, "seconds": seconds, "bytes": max_bytes}
@@ -313,10 +317,16 @@ def run(
     if recording and limits.seconds is not None:
         limits = evolve(limits, seconds=limits.seconds / 2)
     results, theirs, failure = [], [], None
-    mode = denormals or ("keep" if other == "stablehlo" else "flush")
+    mode: Any = denormals or ("keep" if other == "stablehlo" else "flush")
     with report_failures():
         if other == "xla":
             results = theirs = running.engines.execute_on_xla(program, arguments, platform=platform, limits=limits)
+        if other == "auto":
+            results = running.execute(
+                program, arguments, send_buffers=send_buffers, denormals=mode, limits=limits, engine="auto"
+            )
+            for line in running.auto.choice_of(program).lines():
+                say(f"notice: {line}", err=True)
         if other == "stablehlo":
             results = theirs = running.engines.execute_on_stablehlo(program, arguments, limits=limits)
         if engine in ("interpreter", "both"):
