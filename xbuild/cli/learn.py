@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +23,19 @@ _NEW = click.Path(path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
+class _Seed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """The seed of exercises: letters, digits, dots, hyphens and underscores."""
+
+    name = "seed"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not re.fullmatch(r"[\w.-]{1,60}", value):
+            self.fail(
+                f"{value!r} is not a seed: use up to 60 letters, digits, dots, hyphens and underscores", param, ctx
+            )
+        return value
+
+
 @main.command()
 @click.argument("number", type=int, required=False)
 @click.option("--check", "attempt", type=_FILE, metavar="FILE", help="Grade the answers in a copy of the lesson.")
@@ -36,6 +50,13 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 )
 @click.option("--copy", "into", type=_FOLDER, metavar="DIR", help="Copy all lessons to a new folder, DIR/lessons.")
 @click.option(
+    "--exercises",
+    "seed",
+    type=_Seed(),
+    metavar="SEED",
+    help="Write exercises drawn from a number or a student's name; with --check, grade them.",
+)
+@click.option(
     "--serve", is_flag=True, help="Serve all lessons, puzzles and levels to a browser on this machine, with editors."
 )
 @click.option(
@@ -48,6 +69,7 @@ def learn(
     page: bool,
     out: Path | None,
     into: Path | None,
+    seed: str | None,
     serve: bool,
     port: int | None,
 ) -> None:
@@ -65,6 +87,9 @@ def learn(
       xbuild learn --copy .
       xbuild learn 1 --check lessons/01_a_graph_is_built.py
     """
+    if seed is not None:
+        _exercise(seed, attempt, out, [number is not None, notebook, page, into, serve])
+        return
     actions = {"--check": attempt, "--notebook": notebook, "--page": page, "--copy": into, "--serve": serve}
     _check_options(actions, number, "-o", out)
     if port is not None and not serve:
@@ -83,7 +108,7 @@ def learn(
         _teach(number)
 
 
-def _check_options(actions: dict[str, object], number: int | None, output: str, file: object) -> None:
+def _check_options(actions: Mapping[str, object], number: int | None, output: str, file: object) -> None:
     """Raise a usage error for options that exclude each other; `output` is the option that names the `file`."""
     options = [option for option, value in actions.items() if value]
     if len(options) > 1:
@@ -140,17 +165,43 @@ def _check_lesson(number: int, attempt: Path) -> None:
 
     lesson = _entry("lessons", number)
     questions, learner = _report_lesson_errors(lambda: grade_lesson(number, attempt)), progress.read_progress()
+    right = _say_grades(questions)
+    if right:
+        learner.note(lesson.name, *(question.words for question in right))
+    _say_trouble(learner)
+    say(f"\n{len(right)} of {len(questions)} right")
+    raise SystemExit(0 if len(right) == len(questions) else REFUSED)
+
+
+def _say_grades(questions: list[Question]) -> list[Question]:
+    """Print the grade of each question, with help for wrong guesses; returns the right ones."""
     right = [question for question in questions if not question.is_open and question.accepts(question.guess)]
     for question in questions:
         say(f"{_grade(question, right):<7}  {question.words}")
         if not question.is_open and question not in right:
             for line in filter(None, (question.comment(question.guess), question.feedback.hint)):
                 say(f"{'':<7}  {line}")
-    if right:
-        learner.note(lesson.name, *(question.words for question in right))
-    _say_trouble(learner)
-    say(f"\n{len(right)} of {len(questions)} right")
-    raise SystemExit(0 if len(right) == len(questions) else REFUSED)
+    return right
+
+
+def _exercise(seed: str, attempt: Path | None, out: Path | None, others: list[object]) -> None:
+    """Write the exercises of a seed, or grade a file with answers to them."""
+    from ..learning.exercises import questions_of, sheet_text
+    from ..learning.submission import grade_guesses
+
+    if any(others) or (attempt is not None and out is not None):
+        raise click.UsageError("--exercises is used alone, with -o, or with --check")
+    if attempt is not None:
+        missing = f"{attempt} contains no exercise of {seed}: the exercises of each student are different"
+        questions = _report_lesson_errors(lambda: grade_guesses(attempt, lambda: questions_of(seed), missing))
+        right = _say_grades(questions)
+        say(f"\n{len(right)} of {len(questions)} right")
+        raise SystemExit(0 if len(right) == len(questions) else REFUSED)
+    target = out or Path("exercises.py")
+    if target.exists():
+        raise click.UsageError(f"{target} already exists and may hold your answers; use -o to write to another file")
+    write_atomically(target, sheet_text(seed))
+    say_written(target, f"exercises; fill them in, then run xbuild learn --exercises {seed} --check {target}")
 
 
 def _grade(question: Question, right: list[Question]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -80,26 +80,34 @@ def write_solution(puzzle: Puzzle, source: str, file: str, starter: Starter = TR
 
 
 def grade_lesson(number: int, path: Path) -> list[Question]:
-    """The questions of the shipped lesson with the guesses of a copy, which runs in a process of its own.
+    """The questions of the shipped lesson with the guesses of a copy; see `grade_guesses`."""
+    shipped = shelf.entry("lessons", number)
+    return grade_guesses(
+        path, lambda: shelf.questions_in(shipped.path),
+        f"{path} contains no question from lesson {number}; to get files to fill in, run xbuild learn --copy .",
+    )  # fmt: skip
 
-    Questions that the copy lacks stay open. Raises LessonError if the file cannot run, or has none of the questions.
+
+def grade_guesses(path: Path, ask: Callable[[], list[Question]], missing: str) -> list[Question]:
+    """Questions with the guesses of a learner's file, which runs in a process of its own.
+
+    Questions that the file lacks stay open. Raises LessonError if the file cannot run, or, with the words `missing`, if
+    it has none of the questions.
     """
-    source, shipped = shelf.source_in(path), shelf.entry("lessons", number)
+    source = shelf.source_in(path)
     try:
         _check_length(source)
         answer = _ask(TRUSTED, {"job": "collect_guesses", "source": source, "file": str(path)})
     except Unsolved as fault:
         raise shelf.LessonError(str(fault)) from None
     asked, guesses = answer.get("asked"), answer.get("guesses")
-    questions = shelf.questions_in(shipped.path)
+    questions = ask()
     if (
         not isinstance(asked, list)
         or not isinstance(guesses, dict)
         or not {each.words for each in questions} & {*asked}
     ):
-        raise shelf.LessonError(
-            f"{path} contains no question from lesson {number}; to get files to fill in, run xbuild learn --copy ."
-        )
+        raise shelf.LessonError(missing)
     for question in questions:
         question.guess = guesses.get(question.words, OPEN)
     return questions

@@ -21,6 +21,7 @@ class Picture:
     title: str
     question: str
     tries: tuple[str, ...]
+    is_wide: bool = False
 
 
 PICTURES = {
@@ -34,6 +35,18 @@ PICTURES = {
             "Make the array small. Which algorithm is the fastest now, and why not the ring?",
             "Put the devices into nodes, so that some links are slow. Compare the ring with the hierarchical one.",
         ),
+    ),
+    "pipeline": Picture(
+        "Pipelines and their bubbles",
+        "The layers of a model are split over stages, and a batch into microbatches. In which order should a stage run its "
+        "forward and backward passes, and how long does it wait?",
+        (
+            "GPipe and 1F1B: which waits longer, and which holds more activations?",
+            "Double the microbatches. What happens to the share of time in which stages wait? What does it cost?",
+            "Split each stage into more chunks. What becomes shorter, and what becomes more?",
+            "Zero bubble: where do the gradients of weights go, and why does nothing wait for them?",
+        ),
+        is_wide=True,
     ),
 }
 """The pictures by name; `assets/NAME.js` draws each."""
@@ -53,6 +66,7 @@ def moving_page(name: str) -> str:
     script = _asset("controls.js") + _asset(f"{name}.js")
     tries = "".join(f"<li>{in_html(each)}</li>" for each in picture.tries)
     parts = {
+        "shape": ' class="wide"' if picture.is_wide else "",
         "policy": policy(script),
         "title": in_html(picture.title),
         "question": in_html(picture.question),
