@@ -17,6 +17,7 @@ from .options import (
     partition_or_warn,
     partitioned_target,
     takes_partition,
+    takes_runtime,
     takes_send_buffers,
     trace_refused,
 )
@@ -35,6 +36,7 @@ from .trace import open_trace
 )
 @click.option("--random", "seed", type=SEED, metavar="SEED", help="Generate random arguments from this seed.")
 @takes_send_buffers
+@takes_runtime
 @click.option(
     "--strict",
     is_flag=True,
@@ -61,7 +63,8 @@ def step(target: str, inputs: str | None, seed: int | None, max_seconds: float |
     from ..stepping import Shell
 
     if Path(target).is_dir() and is_trace(target):
-        if wrong := options_used("inputs", "seed", "partition", "send_buffers", "strict", "denormals", "max_seconds"):
+        of_a_run = "inputs", "seed", "partition", "send_buffers", "runtime", "strict", "denormals", "max_seconds"
+        if wrong := options_used(*of_a_run):
             raise click.UsageError(
                 f"{wrong[0]} has no effect here: {target} is a trace, so the run is already recorded"
             )

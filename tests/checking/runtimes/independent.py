@@ -82,8 +82,8 @@ class Program:
 class Model:
     """The transition system of one program under one runtime.
 
-    A collective that ends gives back what it holds and takes nothing; a device that has waited for it goes on. These
-    moves make no other move impossible, so they come first, in one order. With `is_full`, they come in every order.
+    Only a move that takes a place (a lock, a place of a device, a thread) makes another one impossible. All other moves
+    come first, in one order. With `is_full`, they come in every order, too.
     """
 
     def __init__(self, program: Program, runtime: xb.Runtime, *, is_full: bool = False) -> None:
@@ -204,40 +204,35 @@ class Model:
     def successors(self, state: Any) -> list[Any] | None:
         """Return the states that follow; None if two calls that differ form one collective or transfer."""
         devices, locks = state
-        result = []
-        for device, (place, phase, progress) in enumerate(devices) if not self.is_full else ():
-            step = self.steps[device][place] if place < len(self.steps[device]) else ("end",)
-            if step[0] in ("sync", "done") and progress[step[1]] == ENDED:
-                return [((*devices[:device], (place + 1, 0, progress), *devices[device + 1 :]), locks)]
-            for number, status in enumerate(progress):
-                if status == BEGUN and self._may_end(device, number, devices):
-                    move = place, phase, _with(progress, number, ENDED)
-                    return [((*devices[:device], move, *devices[device + 1 :]), locks)]
+        result, inf = [], float("inf")
         for device, (place, phase, progress) in enumerate(devices):
-            moves: list[tuple[Any, Any]] = []
+            moves: list[tuple[bool, Any, Any]] = []  # whether it takes a place; the device and the locks after it
             if place < len(self.steps[device]) and self._may_launch(device, devices):
                 step = self.steps[device][place]
                 ways = getattr(self, "_" + step[0].replace("-", "_"))(device, step, phase, progress, devices, locks)
                 if ways is None:
                     return None
                 for new_place, new_phase, new_progress, lock in ways:
-                    moves.append(((place + new_place, new_phase, new_progress), lock))
+                    is_taking = new_place == 0 and step[0] in ("create", "call")
+                    moves.append((is_taking, (place + new_place, new_phase, new_progress), lock))
             for number, status in enumerate(progress):
-                if (
-                    status == LAUNCHED
-                    and self._has_room(device, number, progress)
-                    and self.runtime.threads < float("inf")
-                ):
-                    moves.append(((place, phase, _with(progress, number, PLACED)), locks))
-                elif (status == LAUNCHED and self._has_room(device, number, progress)) or (
-                    status == PLACED and self._free_threads(device, devices) >= 1
-                ):
-                    if self._is_mispaired(device, number, devices):
-                        return None
-                    moves.append(((place, phase, _with(progress, number, BEGUN)), locks))
+                after = status
+                if status == LAUNCHED and self._has_room(device, number, progress):
+                    after = BEGUN if self.runtime.threads == inf else PLACED
+                elif status == PLACED and self._free_threads(device, devices) >= 1:
+                    after = BEGUN
                 elif status == BEGUN and self._may_end(device, number, devices):
-                    moves.append(((place, phase, _with(progress, number, ENDED)), locks))
-            result += [((*devices[:device], move, *devices[device + 1 :]), lock) for move, lock in moves]
+                    after = ENDED
+                if after == BEGUN and status != BEGUN and self._is_mispaired(device, number, devices):
+                    return None
+                if after != status:
+                    is_taking = (status == LAUNCHED and self.runtime.resident < inf) or status == PLACED
+                    moves.append((is_taking, (place, phase, _with(progress, number, after)), locks))
+            for is_taking, move, lock in moves:
+                follower = (*devices[:device], move, *devices[device + 1 :]), lock
+                if not is_taking and not self.is_full:
+                    return [follower]
+                result.append(follower)
         return result
 
     def _may_launch(self, device: int, devices: Any) -> bool:
@@ -755,9 +750,11 @@ def _family(feature: str, name: str) -> Drawn:
     return FEATURES[feature](random.Random(name))
 
 
-def judge(program: Program, runtime: xb.Runtime, *, is_run: bool = True) -> tuple[str, str, str, set[str]]:
+def judge(
+    program: Program, runtime: xb.Runtime, *, is_run: bool = True, is_full: bool = True
+) -> tuple[str, str, str, set[str]]:
     """Return the judgement, the verdict, the run's outcome and the outcomes that the model finds."""
-    outcomes = Model(program, runtime).explore()
+    outcomes = Model(program, runtime, is_full=is_full).explore()
     module = write_program(program)
     verdict = xb.check(module, runtime=runtime, send_buffers=program.send_buffers)
     ran = run_program(module, runtime, program.send_buffers) if is_run else ""
@@ -792,6 +789,9 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--run-every", type=int, default=1, help="run one program of this many, as well")
+    parser.add_argument(
+        "--full-every", type=int, default=20, help="in one of this many, try moves that take no place in every order"
+    )
     parser.add_argument("--show", type=int, default=10, help="how many disagreements are listed")
     options = parser.parse_args()
     failed = False
@@ -806,7 +806,8 @@ def main() -> int:
             seen.add(hash((program, runtime)))
             is_run = seed % options.run_every == 0
             runs += is_run
-            what, kind, ran, outcomes = judge(program, runtime, is_run=is_run)
+            is_full = seed % options.full_every == 0
+            what, kind, ran, outcomes = judge(program, runtime, is_run=is_run, is_full=is_full)
             judged[what] += 1
             kinds[f"{kind}/{min(outcomes - {'ends'}, default='ends')}"] += 1
             if what not in ("agree", "large"):

@@ -167,3 +167,14 @@ def test_a_record_of_defaults_gives_the_verdict_on_programs_with_data(first: int
         waiting = {"send_buffers": program.send_buffers, "infeed": program.infeed}
         under = xb.check(made.module, **waiting, runtime=xb.Runtime())
         assert (under.refused, under.kind == "ok") == (without.refused, without.kind == "ok"), seed
+
+
+def test_a_step_session_runs_under_a_runtime() -> None:
+    story = ROOT / "examples" / "hangs" / "hardware_queues"
+    words = ["step", f"{story}.py:broken", "--random", "1"]
+    without, under = (
+        CliRunner().invoke(main, [*words, *runtime], input="quit\n").output
+        for runtime in ((), ("--runtime", f"{story}.toml"))
+    )
+    assert "stopped" not in without
+    assert "a device runs at most 2 collectives at the same time" in " ".join(under.split())
