@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import typing
 from collections.abc import Callable, Mapping
@@ -99,11 +100,17 @@ def _dims(value: Any) -> Dims:
     return tuple(_index(each) for each in value)
 
 
+@functools.lru_cache(maxsize=64)
+def _shared(lists: ReplicaGroups) -> ReplicaGroups:
+    """The first of equal lists of groups or pairs, which the programs of all devices share."""
+    return lists
+
+
 def _groups(value: Any) -> ReplicaGroups:
     if value is None:
         return ()
     try:
-        return tuple(_dims(group) for group in value)
+        return _shared(tuple([_dims(group) for group in value]))
     except TypeError:
         one_group = f"; write one group as [{list(value)}]" if isinstance(value, tuple | list) and value else ""
         raise TypeError(f"expected a list of groups, each a list of ids{one_group}") from None
@@ -114,7 +121,7 @@ def _pairs(value: Any) -> SourceTargetPairs:
     pairs = tuple(_dims(pair) for pair in items)
     if any(len(pair) != 2 for pair in pairs):
         raise TypeError("expected a list of (source, target) pairs")
-    return typing.cast(SourceTargetPairs, pairs)
+    return typing.cast(SourceTargetPairs, _shared(pairs))
 
 
 def _padding(value: Any) -> Padding:
@@ -146,7 +153,7 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(_text(each) for each in value)
+    return tuple([_text(each) for each in value])
 
 
 def _flags(value: Any) -> tuple[bool, ...]:
@@ -242,3 +249,6 @@ _READERS: dict[Any, Callable[[Any], Any]] = {
     Regions: _regions,
     Called: _regions,
 }
+
+UNSHARED = (float, str, Array, Array | None)
+"""Types whose values are no keys: -0.0 equals 0.0, a string may be of a class of its own, and an array has no hash."""

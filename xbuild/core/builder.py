@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import Factory, define, field
 
 from shape_inference import AnyShape, ShapeError, XbuildError, infer
 
+from .collector import relax, restore
 from .context import context
 from .diagnostics import BuildError, caller, explain, rejection, wrong_root
 from .graph import Computation, Immutable, Instruction, InstructionDraft, Uncopied
@@ -60,7 +60,7 @@ def _signature_of(attribute: Any) -> Any:
 # ----------------------------------------------------------------------------
 # Values and builders
 
-_instruction_of, _shape_of = attrgetter("instruction"), attrgetter("shape")
+_new = object.__new__
 
 
 @define(eq=False, repr=False)
@@ -100,20 +100,26 @@ Values: TypeAlias = Sequence[Value]
 
 @define(eq=False)
 class _Names:
-    """The names of a module under construction, each with the last suffix that made it unique, and the counter."""
+    """The names of a module under construction, each with the last suffix that made it unique, and the counter.
+
+    Names from the counter are unique among themselves; they are added to `taken` when a name is requested.
+    """
 
     taken: dict[str, int] = Factory(dict)
     count: int = 0
+    counted: list[str] = Factory(list)
 
     def fresh(self, spelling: str) -> str:
         while True:
             self.count += 1
             name = f"{spelling}.{self.count}"
             if name not in self.taken:
-                self.taken[name] = 0
+                self.counted.append(name)
                 return name
 
     def unique(self, name: str) -> str:
+        self.taken.update(dict.fromkeys(self.counted, 0))
+        self.counted.clear()
         wanted = name
         while name in self.taken:
             self.taken[wanted] += 1
@@ -122,11 +128,61 @@ class _Names:
         return name
 
 
+_MOST_CALLS = 4096
+
+
+@define(eq=False)
+class _Calls:
+    """The calls of ops in a program: equal ones share the record of their attributes, and the shape of the result.
+
+    A key of `known` has the ids of the operands' shapes, which the entry keeps alive.
+    """
+
+    known: dict[Any, tuple[Any, AnyShape, Any]] = Factory(dict)
+    records: dict[Any, Any] = Factory(dict)
+
+    def find(
+        self,
+        schema: Schema,
+        shapes: list[AnyShape],
+        segments: tuple[int, ...] | None,
+        converted: dict[str, Any],
+        key: Any,
+    ) -> tuple[Any, AnyShape, Any]:
+        """The record of the attributes and the shape of the result, remembered. Raises ShapeError if the op refuses."""
+        record = self._record(schema, converted) if schema.names else None
+        found = record, infer_shape(schema, tuple(shapes), segments, record), shapes
+        if schema.shares_records:
+            _remember(self.known, key, found)
+        return found
+
+    def _record(self, schema: Schema, converted: dict[str, Any]) -> Any:
+        if not schema.shares_records:
+            return schema.fill(converted)
+        key = (schema, *converted, *converted.values())
+        found = self.records.get(key)
+        if found is None:
+            found = schema.fill(converted)
+            _remember(self.records, key, found)
+        return found
+
+
+def _remember(memory: dict[Any, Any], key: Any, found: Any) -> None:
+    if len(memory) >= _MOST_CALLS:
+        memory.clear()
+    memory[key] = found
+
+
 def _build_error(kind: str, message: str, *hints: str) -> BuildError:
     """An error of `build`; its text states the kind, since `explain` does not add it."""
     error = BuildError(kind, "\n".join([f"{message} [{kind}]", *(f"  hint: {hint}" for hint in hints)]), hints)
     error.message = message
     return error
+
+
+def _arity_message(schema: Schema, count: int) -> str:
+    expected = f"{len(schema.operands)} operand{'s' * (len(schema.operands) != 1)}"
+    return f"expected {expected} ({', '.join(schema.operands) or 'none'}), got {count}"
 
 
 @define(eq=False, repr=False)
@@ -154,6 +210,7 @@ class Builder(Uncopied):
     _parameters: set[int] = field(factory=set, init=False)
     _names: _Names = field(factory=_Names, init=False)
     _computation_names: _Names = field(factory=_Names, init=False)
+    _calls: _Calls = field(factory=_Calls, init=False)
 
     def __repr__(self) -> str:
         return f"Builder({self.name!r})"
@@ -163,6 +220,7 @@ class Builder(Uncopied):
         if self.parent:
             self.traced, self.begun = self.parent.traced, len(self.parent._instructions)
             self._names, self._computation_names = self.parent._names, self.parent._computation_names
+            self._calls = self.parent._calls
         else:
             self._computation_names.unique(self.name)
 
@@ -204,25 +262,45 @@ class Builder(Uncopied):
         """
         where = caller() if self.origin is None else None
         try:
-            self._admit(schema, operands, segments)
+            if self.computation is not None:
+                raise BuildError("builder_finished", f"builder {self.name!r} is already built and accepts no more ops")
+            sources, shapes = [], []
+            for operand in operands:
+                if type(operand) is not Value or operand.builder is not self:
+                    raise rejection(schema, operands, operand, self)
+                source = operand.instruction
+                sources.append(source)
+                shapes.append(source.shape)
+            if segments is None and len(operands) != len(schema.operands):
+                raise ShapeError("arity_mismatch", _arity_message(schema, len(operands)))
             if name:
                 check_name(name, BuildError)
             if schema.regions:
                 attributes = self._traced(schema, operands, segments, attributes)
-            record: Any = schema.read(attributes) if attributes or schema.names else None
+            converted = schema.convert(attributes) if attributes else attributes
+            key = (schema, segments, *converted, *converted.values(), *map(id, shapes))
+            known = self._calls.known.get(key) if schema.shares_records else None
+            record, shape, _ = known or self._calls.find(schema, shapes, segments, converted, key)
             if schema.opcode == "parameter":
                 self._count_parameter(record.number)
-            sources = tuple(map(_instruction_of, operands))
-            shape = infer_shape(schema, tuple(map(_shape_of, sources)), segments, record)
         except XbuildError as error:
             raise explain(error, schema, operands, segments, attributes, where) from None
         control, annotations = context()
         named = self._names.unique(name) if name else self._names.fresh(schema.spelling)
-        instruction: Any = InstructionDraft(
-            schema.opcode, named, shape, sources, segments, record, where, control, annotations
-        )
-        instruction.__class__ = Instruction  # a third of the time of the frozen class's constructor
+        instruction: Any = _new(InstructionDraft)  # with the steps below, a fifth of the time of Instruction(...)
+        instruction.opcode = schema.opcode
+        instruction.name = named
+        instruction.shape = shape
+        instruction.operands = tuple(sources)
+        instruction.segments = segments
+        instruction.attributes = record
+        instruction.where = where
+        instruction.control = control
+        instruction.annotations = annotations
+        instruction.__class__ = Instruction
         self._instructions.append(instruction)
+        if not len(self._instructions) & 255:
+            relax()
         value: Any = _Handle(instruction, self)
         value.__class__ = Value
         return value  # type: ignore[no-any-return]
@@ -266,20 +344,9 @@ class Builder(Uncopied):
                 f"the parameter numbers of builder {self.name!r} must be 0..{len(numbers) - 1}, got {numbers}",
             )
         self.computation = computation
+        if self.parent is None:
+            restore()
         return computation
-
-    def _admit(self, schema: Schema, operands: tuple[Value, ...], segments: tuple[int, ...] | None) -> None:
-        if self.computation is not None:
-            raise BuildError("builder_finished", f"builder {self.name!r} is already built and accepts no more ops")
-        for operand in operands:
-            if type(operand) is not Value or operand.builder is not self:
-                raise rejection(schema, operands, operand, self)
-        if segments is None and len(operands) != len(schema.operands):
-            raise ShapeError(
-                "arity_mismatch",
-                f"expected {len(schema.operands)} operand{'s' * (len(schema.operands) != 1)} "
-                f"({', '.join(schema.operands) or 'none'}), got {len(operands)}",
-            )
 
     def _traced(
         self, schema: Schema, operands: tuple[Value, ...], segments: tuple[int, ...] | None, attributes: dict[str, Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import warnings
@@ -171,15 +170,25 @@ def _source_rows(source: RecordedSource | None) -> list[str]:
     return [f"  at {short_path(source.file)}:{source.line} in {source.function}", *([f"     {line}"] if line else [])]
 
 
-@functools.cache
+class _Files(dict[str, bool]):
+    """For each file, whether it is one of the packages."""
+
+    def __missing__(self, file: str) -> bool:
+        self[file] = found = file.startswith((*_PACKAGES, "<attrs generated "))
+        return found
+
+
+_files = _Files()
+
+
 def is_ours(file: str) -> bool:
-    return file.startswith((*_PACKAGES, "<attrs generated "))
+    return _files[file]
 
 
 def caller() -> tuple[CodeType, int] | None:
     """The user's frame: the first outside the packages `xbuild` and `shape_inference`."""
     frame = sys._getframe(2)
-    while is_ours(frame.f_code.co_filename):
+    while _files[frame.f_code.co_filename]:
         if frame.f_back is None:
             return None
         frame = frame.f_back

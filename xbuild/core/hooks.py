@@ -38,7 +38,8 @@ class Forms:
     namespace: Any = None
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
-        return getattr(self.namespace, name)  # type: ignore[no-any-return]
+        found = vars(self)[name] = getattr(self.namespace, name)
+        return found  # type: ignore[no-any-return]
 
 
 forms = Forms()

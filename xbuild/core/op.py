@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from shape_inference import refuse
 
-from .attributes import Called, Region, Regions, reader, reader_of
+from .attributes import UNSHARED, Called, Region, Regions, reader, reader_of
 from .builder import Builder, Value, Values, builder_of, stands_for
 from .properties import Properties
 
@@ -29,7 +29,7 @@ class Schema:
 
     `spelling` is the opcode as HLO text has it; `is_flat` is True where each operand parameter is one value; `names`
     are the names of all attributes, `needed` of those without a default, and `fields` the fields of the record that
-    holds their values.
+    holds their values; `shares_records` is True where equal attributes are the same ones, and can be keys.
     """
 
     opcode: str
@@ -46,6 +46,7 @@ class Schema:
     properties: Properties
     readers: dict[str, Callable[[Any], Any]] = field(factory=dict)
     defaults: dict[str, Any] = field(factory=dict)
+    shares_records: bool = True
     _record: type | None = field(default=None, init=False)
 
     @property
@@ -65,25 +66,31 @@ class Schema:
         return made
 
     def read(self, attributes: dict[str, Any]) -> Any:
-        """The record of these attributes; unknown and missing attributes raise an error.
+        """The record of these attributes; unknown and missing attributes raise an error."""
+        return self.fill(self.convert(attributes)) if attributes or self.names else None
 
-        The record is filled without the constructor of its frozen class, in half of the time, in declared order.
-        """
-        made = self._record or self.attributes
-        if made is None:
-            return self._refuse_names(attributes) if attributes else None
-        record: Any = object.__new__(made)
-        values, readers = record.__dict__, self.readers
-        values.update(self.defaults)
+    def convert(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        """The attributes as their readers convert them; unknown and bad ones raise an error."""
+        readers, converted = self.readers, {}
         try:
             for key, value in attributes.items():
-                values[key] = readers[key](value)
+                converted[key] = readers[key](value)
+            return converted
         except (KeyError, TypeError, ValueError, OverflowError):
             self._refuse_names(attributes)
             self._refuse_values(attributes)
             raise
-        if not self.needed <= attributes.keys():
-            self._refuse_names(attributes)
+
+    def fill(self, converted: dict[str, Any]) -> Any:
+        """The record of converted attributes, with defaults for the others; missing attributes raise an error.
+
+        The record is filled without the constructor of its frozen class, in half of the time, in declared order.
+        """
+        if not self.needed <= converted.keys():
+            self._refuse_names(converted)
+        record: Any = object.__new__(self._record or self.attributes)  # type: ignore[arg-type]  # it has attributes
+        record.__dict__.update(self.defaults)
+        record.__dict__.update(converted)
         return record
 
     def expect(self, attributes: dict[str, Any]) -> None:
@@ -113,8 +120,13 @@ class Schema:
         """The arguments as one flat tuple and the sizes of its segments (None where each is one value)."""
         if self.is_flat or len(arguments) != len(self.kinds):
             return arguments, None
-        lists = [each if type(each) is tuple else _as_list(each) for each in arguments]
-        return sum(lists, ()), tuple(map(len, lists))
+        flat: list[Any] = []
+        sizes: list[int] = []
+        for each in arguments:
+            values = each if type(each) is tuple else _as_list(each)
+            flat += values
+            sizes.append(len(values))
+        return tuple(flat), tuple(sizes)
 
     def places(self, names: tuple[str, ...], segments: tuple[int, ...] | None) -> tuple[int, ...]:
         """The places in the flat tuple of operands that the values of these operand parameters have."""
@@ -196,6 +208,7 @@ def _schema(declaration: Callable[..., Any], properties: Properties) -> Schema:
         declaration=declaration,
         properties=properties,
         readers=readers,
+        shares_records=not any(p.annotation in UNSHARED for p in keywords),
         defaults={p.name: None if p.default is p.empty else readers[p.name](p.default) for p in keywords},
     )
 

@@ -51,7 +51,7 @@ def reduce(
         )
     if values and dimensions is None:
         dimensions = tuple(range(array("operand", shape_of(values[0])).rank))
-    if len(inits) == len(values) and set(map(type, inits)) - {Value}:
+    if len(inits) == len(values) and any(type(each) is not Value for each in inits):
         inits = as_values(inits, [dtype_of(value) for value in values], require_value(values[0]).builder)
     chosen = (dimensions,) if isinstance(dimensions, int) else dimensions
     chosen = counted_all(chosen, rank_of(values))

@@ -164,8 +164,8 @@ def transpose(operand: Value, permutation: Sequence[int] | None = None, *, name:
     Source: Operation Semantics, Transpose.
     """
     rank = rank_of(operand)
-    given = range(rank or 0)[::-1] if permutation is None else counted_all(permutation, rank)
-    return ops.transpose(operand, permutation=tuple(given) if permutation is None else given, name=name)
+    given = tuple(range(rank or 0)[::-1]) if permutation is None else counted_all(permutation, rank)
+    return ops.transpose(operand, permutation=given, name=name)
 
 
 @dressed

@@ -143,10 +143,10 @@ _new_sizes = reader("new_sizes", Dims)
 
 def rank_of(operand: Any) -> int | None:
     """The rank of an array value, or of the first of a list; None of anything else, which the op refuses."""
-    if isinstance(operand, tuple | list):
+    if type(operand) is not Value and isinstance(operand, tuple | list):
         operand = operand[0] if operand else None
-    shape = operand.shape if isinstance(operand, Value) else None
-    return shape.rank if isinstance(shape, Shape) else None
+    shape = operand.instruction.shape if type(operand) is Value else None
+    return len(shape.dims) if isinstance(shape, Shape) else None
 
 
 def normalize_dimensions(dim: Any, rank: int | None) -> Any:
@@ -159,6 +159,12 @@ def normalize_dimensions(dim: Any, rank: int | None) -> Any:
 
 def counted_all(dims: Any, rank: int | None) -> Any:
     """A list of dimension numbers, each counted from 0; what is no list stays for the op to refuse."""
+    if type(dims) is tuple:
+        for dim in dims:
+            if type(dim) is not int or dim < 0:
+                break
+        else:
+            return dims
     if isinstance(dims, str | bytes | Value) or not isinstance(dims, Iterable):
         return dims
     return tuple([normalize_dimensions(dim, rank) for dim in dims])
@@ -306,7 +312,7 @@ def shape_of(operand: Any) -> AnyShape:
 
 
 def require_value(operand: Any) -> Value:
-    operand = operand if isinstance(operand, Value) else stands_for(operand)
+    operand = operand if type(operand) is Value else stands_for(operand)
     if not isinstance(operand, Value):
         raise BuildError(
             "invalid_operand",
@@ -338,14 +344,17 @@ def builder_among(operands: Iterable[Any], builder: Builder | None = None) -> Bu
 
 
 def as_list(operands: Any) -> Sequence[Any]:
-    return operands if isinstance(operands, tuple | list) else (operands,)
+    return operands if type(operands) is tuple or isinstance(operands, list | tuple) else (operands,)
 
 
 def as_values(
     operands: Sequence[Any], dtypes: Sequence[PrimitiveType | None] | None = None, builder: Builder | None = None
 ) -> list[Value]:
     """Values as they are; numbers and arrays as constants, of these types or, a Python number, of the first value's."""
-    if all(type(operand) is Value for operand in operands):
+    for operand in operands:
+        if type(operand) is not Value:
+            break
+    else:
         return list(operands)
     operands = [stands_for(operand) for operand in operands]
     found = builder_among(operands, builder)
