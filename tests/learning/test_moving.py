@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import pytest
 from attrs import evolve
 
 import xbuild as xb
+from benchmarks.pipelines import N as EXTENT
+from benchmarks.pipelines import pipeline_in_order
 from shape_inference import XbuildError
 from xbuild.costs.collectives import Algorithm, CollectiveCost
 from xbuild.learning.moving import PICTURES, moving_page
@@ -114,7 +116,7 @@ def test_figures_are_those_of_cost(opened: Callable[..., Any]) -> None:
 
 
 def compare(figures: Any, steps: int, path: int, total: int) -> None:
-    assert (figures["steps"], ceil(figures["path"]), ceil(figures["total"])) == (steps, path, total)
+    assert (figures["steps"], math.ceil(figures["path"]), math.ceil(figures["total"])) == (steps, path, total)
 
 
 def seconds_over(algorithm: Algorithm, link: Link) -> float:
@@ -177,3 +179,55 @@ def test_a_finger_moves_the_picture(opened: Callable[..., Any]) -> None:
     page.locator("#status", has_text="Step 2 of 10").wait_for()
     page.tap("#play")
     assert page.inner_text("#play") == "Play"
+
+
+# ----------------------------------------------------------------------------
+# Pipelines
+
+
+SETTINGS = [(p, m, chunks) for p in (2, 3, 5, 8) for m in (1, 2, 5, 8, 16) for chunks in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(("p", "m", "chunks"), random.Random(1).sample(SETTINGS, 10))
+def test_figures_are_those_of_the_timeline(opened: Callable[..., Any], p: int, m: int, chunks: int) -> None:
+    """Each schedule as a program for each stage: it cannot hang, and takes as long as the page says."""
+    found = opened("pipeline").evaluate(
+        """([p, m, chunks]) => Object.keys(SCHEDULES).filter(a => SCHEDULES[a].fits(p, m, chunks)).map(a =>
+           [a, SCHEDULES[a].orders(p, m, chunks), figuresOf(a, p, m, chunks)])""",
+        [p, m, chunks],
+    )
+    assert len(found) == 4 if chunks > 1 and m % p == 0 else 3
+    for name, orders, figures in found:
+        parts = chunks if name == "interleaved" else 1
+        passes = [[(each["kind"], each["chunk"], each["microbatch"]) for each in order] for order in orders]
+        assert all(len({*order}) == len(order) == m * parts * (3 if name == "zero-bubble" else 2) for order in passes)
+        group = pipeline_in_order(passes, parts)
+        assert xb.check(group).kind == "ok"
+        line = xb.timeline(group, xb.Machine(flops=2.0 * EXTENT**3, memory_bandwidth=math.inf))
+        assert line.seconds / parts == pytest.approx(figures["time"], rel=1e-9)
+        assert line.bubble / line.seconds == pytest.approx(figures["waits"], rel=1e-9, abs=1e-9)
+
+
+def test_figures_are_those_of_the_papers(opened: Callable[..., Any]) -> None:
+    """GPipe and 1F1B wait (p - 1)(F + B), interleaved a v-th of it, and ZB-H1 (p - 1)(F + B - W), if m >= p."""
+    page = opened("pipeline")
+    for p in range(2, 9):
+        for m in range(p, 17, p):
+            times = page.evaluate(
+                "([p, m]) => ['gpipe', '1f1b', 'interleaved', 'zero-bubble'].map(a => figuresOf(a, p, m, 4))", [p, m]
+            )
+            waits = [each["time"] - 3 * m for each in times]
+            assert waits == pytest.approx([3 * (p - 1), 3 * (p - 1), 3 * (p - 1) / 4, p - 1])
+            assert [times[0]["held"], times[1]["held"], times[3]["held"]] == [m, p, p]
+
+
+def test_time_passes_on_a_pipeline(opened: Callable[..., Any]) -> None:
+    page = opened("pipeline", "p=2&m=2&schedule=gpipe")
+    assert page.locator(".pass.later").count() == 0
+    page.focus("#time")
+    page.keyboard.press("Home")
+    assert page.locator(".pass.later").count() == 8
+    page.focus("#play")
+    page.keyboard.press("Enter")
+    page.locator("#play", has_text="Play").wait_for()
+    assert page.locator(".pass.later").count() == 0

@@ -38,8 +38,8 @@ PICTURES = {
     ),
     "pipeline": Picture(
         "Pipelines and their bubbles",
-        "The layers of a model are split over stages, and a batch into microbatches. In which order should a stage run its "
-        "forward and backward passes, and how long does it wait?",
+        "The layers of a model are split over stages, and a batch into microbatches. In which order should a stage run "
+        "its forward and backward passes, and how long does it wait?",
         (
             "GPipe and 1F1B: which waits longer, and which holds more activations?",
             "Double the microbatches. What happens to the share of time in which stages wait? What does it cost?",
