@@ -1,4 +1,4 @@
-"""The lectures: 45 minutes each, written as notebooks, notes and pictures; their exercises are there."""
+"""The lectures: 45 minutes each, written as slides, notebooks, notes and pictures; their exercises are there."""
 
 from __future__ import annotations
 
@@ -29,12 +29,20 @@ def test_form(name: str) -> None:
 
 def test_the_lectures_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = lecture.write(tmp_path / "out")
-    assert {path.suffix for path in files} == {".ipynb", ".md", ".svg"}
+    assert {path.suffix for path in files} == {".html", ".ipynb", ".md", ".svg"}
     for name in lecture.LECTURES:
         book = (tmp_path / "out" / f"{name}.ipynb").read_text()
         assert json.loads(book)["cells"]
         assert " min. " not in book, "the notes are the speaker's"
         notes = (tmp_path / "out" / f"{name}_notes.md").read_text()
-        assert notes.startswith(f"# {name.title()}\n")
+        title = notes.partition("\n")[0]
+        assert title.startswith(f"# {name.title()}")
         assert len([*(tmp_path / "out").glob(f"{name}_*.svg")]) >= 2
+        page = (tmp_path / "out" / f"{name}.html").read_text()
+        assert f"<h1>{title[2:]}</h1>" in page
+        assert "<script" not in page
+        assert " min. " not in page
+        headings = [cell for cell in lecture.cells(name) if cell.kind == "prose" and cell.text.startswith("#")]
+        assert page.count("<section>") == len(headings) + sum(cell.kind == "rule" for cell in lecture.cells(name))
+        assert page.count('class="ask"') == sum(cell.questions for cell in lecture.cells(name))
     assert all(path.read_text().startswith("<svg") for path in files if path.suffix == ".svg")
