@@ -231,3 +231,57 @@ def test_time_passes_on_a_pipeline(opened: Callable[..., Any]) -> None:
     page.keyboard.press("Enter")
     page.locator("#play", has_text="Play").wait_for()
     assert page.locator(".pass.later").count() == 0
+
+
+# ----------------------------------------------------------------------------
+# A layer on a roofline
+
+SPECS = {"data": (xb.P("d"), xb.P()), "columns": (xb.P(), xb.P(None, "d")), "rows": (xb.P(None, "d"), xb.P("d"))}
+
+
+def test_the_figures_of_a_layer_are_those_of_its_partition(opened: Callable[..., Any]) -> None:
+    """The program of a device has the FLOPs and bytes that the page shows; so has the partition by `xb.shard`."""
+    page = opened("roofline")
+    for seed in range(60):
+        draw = random.Random(seed)
+        cut, dtype, name = draw.choice([*SPECS]), draw.choice(["bf16", "f32"]), draw.choice([*MACHINES])
+        n = 2 ** draw.randint(1, 6)
+        sizes = {"B": n * 2 ** draw.randint(0, 9), "D": n * 2 ** draw.randint(0, 9), "F": n * 2 ** draw.randint(0, 9)}
+        figures = page.evaluate(
+            "([cut, sizes, type, name]) => figuresOf(cut, sizes, type, DATA.devices[name])",
+            [cut, sizes | {"n": n}, dtype, name],
+        )
+        kind = getattr(xb, dtype)
+        b, d, f = figures["shapes"]
+
+        @xb.computation(kind[b, d], kind[d, f])
+        def part(x: xb.Value, w: xb.Value, cut: str = cut) -> xb.Value:
+            product = xb.dot(x, w)
+            return xb.cross_replica_sum(product) if cut == "rows" else product
+
+        cost = xb.cost(xb.Module("part", part, num_replicas=n))
+        product = next(row for row in cost.rows if row.instruction.opcode == "dot")
+        assert (product.flops, product.bytes) == (figures["flops"], figures["product"])
+        assert (cost.link_bytes, cost.bytes) == (figures["link"], figures["bytes"])
+        whole = xb.computation(kind[sizes["B"], sizes["D"]], kind[sizes["D"], sizes["F"]])(xb.dot)
+        specs = dict(zip([each.name for each in whole.parameters], SPECS[cut], strict=True))
+        annotated = xb.shard.annotated(xb.Module("whole", whole), specs, mesh=xb.Mesh(d=n))
+        partitioned = xb.cost(xb.shard.partition(annotated).module)
+        if partitioned.link_bytes != figures["link"]:  # the partitioner gathers x or w if this moves fewer bytes
+            assert cut == "rows"
+            assert partitioned.link_bytes < figures["link"]
+        machine = MACHINES[name]
+        assert figures["seconds"]["compute"] == pytest.approx(product.flops / machine.peak(dtype))
+        assert figures["seconds"]["memory"] == pytest.approx(product.bytes / machine.memory_bandwidth)
+        assert figures["seconds"]["link"] == pytest.approx(cost.link_bytes / machine.link().bandwidth)
+
+
+def test_a_layer_moves_on_its_roofline(opened: Callable[..., Any]) -> None:
+    page = opened("roofline", "B=0&machine=h100&cut=columns")
+    assert "bound by its memory" in page.inner_text("#status")
+    page.focus("#B")
+    page.keyboard.press("End")
+    assert "bound by its arithmetic" in page.inner_text("#status")
+    page.select_option("#cut", "rows")
+    assert "bound by its link" in page.inner_text("#status")
+    assert page.locator(".slowed").count() == 1

@@ -48,6 +48,16 @@ PICTURES = {
         ),
         is_wide=True,
     ),
+    "roofline": Picture(
+        "A layer on a roofline",
+        "A layer multiplies a batch by its weights. Is a device busy computing, or does it wait for its memory or for "
+        "its link?",
+        (
+            "Make the batch larger, from 1. When does the layer leave the slope, and why not before?",
+            "Use more devices. Which cut makes the layer slide to the left, and which keeps its place?",
+            "Cut w by rows. What does the all-reduce cost for a small batch, and for a large one?",
+        ),
+    ),
 }
 """The pictures by name; `assets/NAME.js` draws each."""
 
@@ -72,7 +82,7 @@ def moving_page(name: str) -> str:
         "question": in_html(picture.question),
         "tries": f"<ul>{tries}</ul>",
         "style": _asset("moving.css"),
-        "data": in_json({"machines": _machines()}),
+        "data": in_json({"machines": _machines(), "devices": _devices()}),
         "script": script,
     }
     return filled(_asset("moving.html"), parts)
@@ -87,6 +97,18 @@ def _machines() -> dict[str, Any]:
         }
         for name, each in MACHINES.items()
         if each.network is not None and (inside := each.link())
+    }
+
+
+def _devices() -> dict[str, Any]:
+    """The speeds of each machine: FLOPs and bytes of memory per second, and bytes per second on a link."""
+    return {
+        name: {
+            "flops": {dtype: each.peak(dtype) for dtype in ("bf16", "f32")},
+            "memory": each.memory_bandwidth,
+            "link": each.link().bandwidth,
+        }
+        for name, each in MACHINES.items()
     }
 
 
