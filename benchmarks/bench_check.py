@@ -33,6 +33,13 @@ def sends_first(devices: int, transfers: int) -> xb.ModuleGroup:
     return xb.ModuleGroup({d: _ring_member(d, devices, transfers, 0, posts_first=False) for d in range(devices)})
 
 
+def stuck_at_last(devices: int, transfers: int, local: int = 0) -> xb.ModuleGroup:
+    """The same ring, in which the recvs of the last round wait for the sends, so that no order runs."""
+    return xb.ModuleGroup(
+        {d: _ring_member(d, devices, transfers, local, stuck_at=transfers - 1) for d in range(devices)}
+    )
+
+
 def many_reductions(devices: int, reductions: int, local: int) -> xb.ModuleGroup:
     """A program for each device, with all-reduces over two halves of the devices and local ops in between."""
     halves = tuple(range(devices // 2)), tuple(range(devices // 2, devices))
@@ -50,18 +57,22 @@ def _reducing_member(device: int, groups: tuple[tuple[int, ...], ...], reduction
     return xb.Module(f"d{device}", builder.build(value))
 
 
-def _ring_member(device: int, devices: int, transfers: int, local: int, posts_first: bool = True) -> xb.Module:
+def _ring_member(
+    device: int, devices: int, transfers: int, local: int, posts_first: bool = True, stuck_at: int | None = None
+) -> xb.Module:
     builder = xb.Builder(f"d{device}")
     x = value = xb.parameter(builder, number=0, shape=xb.f32[4])
     token = xb.ops.after_all((), builder=builder)
     for n in range(transfers):
         out, into = n * devices + device + 1, n * devices + (device - 1) % devices + 1
-        if posts_first:
+        if posts_first and n != stuck_at:
             posted = xb.ops.recv(token, shape=xb.f32[4], channel_id=into)
         sent = xb.ops.send(value, token, channel_id=out)
         if not posts_first:
             posted = xb.ops.recv(token, shape=xb.f32[4], channel_id=into)
         done = xb.ops.send_done(sent, channel_id=out)
+        if n == stuck_at:
+            posted = xb.ops.recv(done, shape=xb.f32[4], channel_id=into)
         value, token = xb.ops.recv_done(posted, channel_id=into)
         token = xb.ops.after_all((token, done))
         for _ in range(local):
@@ -111,6 +122,14 @@ def test_a_thousand_programs_that_reduce(benchmark: Any, rows: list[Row]) -> Non
         Row("check 1,024 programs of 1,000 instructions, 100 all-reduces each", benchmark.stats.stats.median, unit="s")
     )
     rows.append(Row("  memory beside the programs", _peak() - before, unit="MB"))
+
+
+def test_a_refused_program(side_by_side: Any) -> None:
+    """A hundred thousand instructions in which the last round of transfers hangs, next to one that runs."""
+    runs, hangs = many_programs(100, 50, local=14), stuck_at_last(100, 50, local=14)
+    assert (xb.check(runs).kind, xb.check(hangs).kind) == ("ok", "deadlock")
+    what = "check a refused program of 100,000 instructions, against one that runs"
+    side_by_side(what, lambda: xb.check(hangs), lambda: xb.check(runs), rounds=3)
 
 
 def test_a_million_events(benchmark: Any, rows: list[Row]) -> None:

@@ -131,5 +131,7 @@ def in_sequence(instruction: Instruction) -> Hashable | None:
 
 def sequences_of(instruction: Instruction) -> tuple[Hashable, ...]:
     """The sequences that an instruction is in, itself and by what it starts together."""
+    if instruction.opcode in TRANSFERS:  # of most instructions
+        return ((instruction.opcode, instruction.attributes.channel_id),)
     found = map(in_sequence, (instruction, *grouped_in(instruction)))
     return tuple([sequence for sequence in found if sequence is not None])

@@ -56,6 +56,7 @@ class WaitGraph:
     meets: dict[Hashable, int] = field(factory=dict)
     groups: dict[int, tuple[int, ...]] = field(factory=dict)
     channels: dict[tuple[int, int, int], ChannelNodes] = field(factory=dict)
+    plain: dict[int, ChannelNodes] = field(factory=dict)  # of channels with one send and one recv, by number
     starts: dict[Hashable, dict[int, int]] = field(factory=dict)
     dones: dict[tuple[Hashable, tuple[int, ...]], list[int]] = field(factory=dict)
     sent_to_host: dict[tuple[int, str], dict[int, list[int]]] = field(factory=dict)
@@ -124,7 +125,11 @@ class WaitGraph:
     def channel(self, device: int, half: Instruction) -> ChannelNodes | None:
         """The channel to or from the peer of a send or recv on a device; None if it has no peer."""
         number = half.attributes.channel_id
-        peer = self.known_channels[number].peers.get((half, device))
+        channel = self.plain.get(number)
+        if channel is not None:
+            return channel
+        known = self.known_channels[number]
+        peer = known.peers.get((half, device))
         if peer is None:
             return None
         source, target = (device, peer) if half.opcode == "send" else (peer, device)
@@ -132,6 +137,8 @@ class WaitGraph:
         channel = self.channels.get(key)
         if channel is None:
             channel = self.channels[key] = ChannelNodes(source, target)
+            if known.is_plain:
+                self.plain[number] = channel
         return channel
 
     def _new(self) -> int:

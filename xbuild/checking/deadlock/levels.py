@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from ...core.graph import Computation, Instruction
 from ...process.limits import ask
@@ -253,7 +253,7 @@ class LevelStage:
     levels: list[ScheduleLevel] = field(factory=list)
     recorder: Reordering = field(init=False)
     _chosen: dict[int, dict[Key, int]] = field(factory=dict)
-    _skeletons: dict[Any, Skeleton] = field(factory=dict)
+    _skeletons: dict[Any, Skeleton] = field(factory=dict)  # also of other stages of these programs
 
     def __attrs_post_init__(self) -> None:
         self.recorder = Reordering(self.context.program)
@@ -263,6 +263,10 @@ class LevelStage:
     def is_refused(self) -> bool:
         """Whether the levels found a deadlock or an error, not only conditions on data."""
         return bool(self.stuck) or any(finding.kind != "data_dependent" for finding in self.found)
+
+    def with_buffers(self, send_buffers: float) -> LevelStage:
+        """The levels of these programs with another number of send buffers."""
+        return LevelStage(evolve(self.context, send_buffers=send_buffers), self.decisions, skeletons=self._skeletons)
 
     def assuming(self, context: LevelContext, assumed: Mapping[Hashable, int]) -> LevelStage:
         """The levels of these programs under assumed decisions, by device and site."""

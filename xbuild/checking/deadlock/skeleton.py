@@ -82,10 +82,18 @@ class DependencyWalk:
         ask()
         looked_at = frozenset(notable(computation))
         for instruction in self.order(computation):
-            fronts = {front for operand in instruction.operands if (front := value.get(operand))}
-            if instruction.control:
-                fronts |= {front for before in instruction.control if (front := value.get(before))}
-            front = self._united({*fronts, outside}) if outside or len(fronts) > 1 else fronts.pop() if fronts else ()
+            front, others = outside, None
+            for before in (
+                (*instruction.operands, *instruction.control) if instruction.control else instruction.operands
+            ):
+                other = value.get(before)
+                if other and other is not front:
+                    if front:
+                        others = {other} if others is None else others | {other}
+                    else:
+                        front = other
+            if others is not None:
+                front = self._united({front, *others})
             if instruction in looked_at:
                 front = self._visit(instruction, path, front)
             if front:
@@ -116,6 +124,10 @@ class DependencyWalk:
         return (-1 - self.joints.setdefault(union, len(self.joints)),)
 
 
+def _share_a_sequence(one: Instruction, other: Instruction) -> bool:
+    return not {*_sequences(one)}.isdisjoint(_sequences(other))
+
+
 def _sequences(item: Instruction) -> Iterable[Hashable]:
     """The sequences in which an item keeps its recorded order beyond dependencies; for a unit, those inside it."""
     if item.opcode not in UNITS:
@@ -134,6 +146,8 @@ class Skeleton:
 
     items: tuple[Site, ...]
     given: bool
+    _path: Path
+    _order: Callable[[], Order]
     _find_dependencies: Callable[[], Iterable[Front]]
 
     @cached_property
@@ -173,7 +187,30 @@ class Skeleton:
     @cached_property
     def is_chain(self) -> bool:
         """Whether dependencies leave one order: each item depends on the one before it."""
+        if all(item.path is self._path for item in self.items):
+            return self._is_chain_in(self._order())
         return all(n - 1 in self._direct_dependencies(n) for n in range(1, len(self.items)))
+
+    def _is_chain_in(self, order: Order) -> bool:
+        """The same for items that are all in the level's own computation, without finding the dependencies of each."""
+        latest: dict[Instruction, int] = {}  # the last item that a value comes after
+        number, previous = 0, None
+        following = iter([item.instruction for item in self.items])
+        item = next(following, None)
+        for instruction in order:
+            last = -1
+            for before in (
+                (*instruction.operands, *instruction.control) if instruction.control else instruction.operands
+            ):
+                if (found := latest.get(before, -1)) > last:
+                    last = found
+            if instruction is item:
+                if previous is not None and last < number - 1 and not _share_a_sequence(previous, instruction):
+                    return False
+                last, number, previous, item = number, number + 1, instruction, next(following, None)
+            if last >= 0:
+                latest[instruction] = last
+        return True
 
     def _direct_dependencies(self, number: int) -> Iterator[int]:
         """The items that a point depends on, directly or through joints."""
@@ -204,6 +241,8 @@ def skeleton(computation: Computation, path: Path, order: OrderOf, choose: Choos
     return Skeleton(
         tuple(_items(computation, path, order, choose)),
         given,
+        path,
+        lambda: order(computation),
         lambda: DependencyWalk(order, choose).dependencies(computation, path),
     )
 

@@ -8,9 +8,11 @@ Sections:
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_left, insort
+from collections import ChainMap, Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import TypeAlias
 
 from attrs import define, evolve, field, frozen
@@ -36,10 +38,10 @@ from ..deadlock.levels import LevelStage, arrange_instructions
 from ..model.program import Orders
 from .scenarios import Outcomes, Scenario, Scenarios
 from .simulate import (
-    ALL,
     Decide,
     DeviceWalker,
-    EventKey,
+    Happened,
+    Need,
     OpenPoint,
     SimulatedEvent,
     TooLongError,
@@ -65,34 +67,59 @@ POSSIBLE, ENTERED, WAITING = range(3)
 
 @frozen(eq=False)
 class CommunicatingParts:
-    """The communicating instructions of a computation: their predecessors, those to run early or late, the rest."""
+    """The communicating instructions of a computation in recorded order, and the bits of those that each comes after.
 
-    before: Mapping[Instruction, frozenset[Instruction]]
-    early: frozenset[Instruction]
-    late: frozenset[Instruction]
+    Instruction n has bit n; `early` and `late` are the bits of those to run early or late, `rest` lists the others.
+    """
+
+    items: tuple[Instruction, ...]
+    before: tuple[int, ...]
+    early: int
+    late: int
     rest: tuple[Instruction, ...]
+    number: Mapping[Instruction, int]
+
+    def predecessors(self, instruction: Instruction) -> Iterator[Instruction]:
+        """Those that an instruction comes after."""
+        return map(self.items.__getitem__, _numbers(self.before[self.number[instruction]]))
+
+
+def _numbers(bits: int) -> Iterator[int]:
+    """The numbers of the bits that are set, in order."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
 
 
 @remembered
 def order_parts(computation: Computation) -> CommunicatingParts:
     """The parts of a computation for the search, in recorded order."""
-    before: dict[Instruction, frozenset[Instruction]] = {}
-    reach: dict[Instruction, frozenset[Instruction]] = {}
+    number: dict[Instruction, int] = {}
+    found: list[int] = []
+    reach: dict[Instruction, int] = {}  # the bits of all items up to an instruction
     last: dict[Hashable, Instruction] = {}
     for instruction in linear(computation) or ():
-        needed = {o for o in (*instruction.operands, *instruction.control) if reach.get(o)}
+        before = 0
+        for operand in (*instruction.operands, *instruction.control):
+            before |= reach.get(operand, 0)
         if communicates_anywhere(instruction) and instruction.opcode not in SILENT:
             sequences = _sequences(instruction)
-            needed |= {last[sequence] for sequence in sequences if sequence in last}
+            for sequence in sequences:
+                if sequence in last:
+                    before |= reach[last[sequence]]
             last |= dict.fromkeys(sequences, instruction)
-            before[instruction] = frozenset().union(*(reach[o] for o in needed))
-            reach[instruction] = before[instruction] | {instruction}
-        elif needed:
-            reach[instruction] = reach[needed.pop()].union(*(reach[o] for o in needed))
-    early = frozenset(each for each in before if each.opcode in POSTING)
-    dones = frozenset(each for each in before if each.opcode in COMPLETING)
-    late = dones.difference(*(before[each] for each in early))
-    return CommunicatingParts(before, early, late, tuple(each for each in before if each not in early | late))
+            number[instruction] = len(found)
+            reach[instruction] = before | 1 << len(found)
+            found.append(before)
+        elif before:
+            reach[instruction] = before
+    early = sum(1 << n for each, n in number.items() if each.opcode in POSTING)
+    late = sum(1 << n for each, n in number.items() if each.opcode in COMPLETING)
+    for n in _numbers(early):
+        late &= ~found[n]
+    rest = tuple(each for each, n in number.items() if not (early | late) >> n & 1)
+    return CommunicatingParts(tuple(number), tuple(found), early, late, rest, number)
 
 
 def _sequences(instruction: Instruction) -> list[Hashable]:
@@ -182,33 +209,68 @@ class Search:
 
 
 def _walk_in_order(
-    computation: Computation, order: Callable[[], tuple[Instruction, ...]], choose: Callable[[Instruction], None]
+    computation: Computation, order: Callable[[], Sequence[Instruction]], choose: Callable[[Instruction], None]
 ) -> Iterator[Instruction | tuple[Instruction, ...]]:
     """A walk of a computation in an order of its rest; at the end of the order, the instructions that may come next."""
     has = order_parts(computation)
-    done: set[Instruction] = set()
-    place = 0
-    while True:
-        for each, before in has.before.items():
-            if each in has.early and each not in done and before <= done:
-                done.add(each)
-                yield each
-        if place == len(has.rest):
-            break
-        if place == len(order()):
-            options = tuple(r for r in has.rest if r not in done and has.before[r] - has.late <= done)
-            if len(options) > 1:
-                yield options
+    walk = _PartialOrder(has)
+    for place in range(len(has.rest)):
+        yield from walk.take_early()
+        while place == len(order()):
+            if len(walk.options) > 1:
+                yield tuple([has.items[n] for n in walk.options])
             else:
-                choose(options[0])
-            continue
-        following = order()[place]
-        late = [each for each in has.before if each in has.late and each in has.before[following] and each not in done]
-        for each in (*late, following):
-            done.add(each)
-            yield each
-        place += 1
-    yield from (each for each in has.before if each not in done)
+                choose(has.items[walk.options[0]])
+        yield from walk.take(order()[place])
+    yield from walk.take_early()
+    yield from (has.items[n] for n in _numbers((1 << len(has.items)) - 1 & ~walk.done))
+
+
+@define(eq=False)
+class _PartialOrder:
+    """The instructions of a computation that are done in a walk, and those of the rest that may come next.
+
+    An instruction that waits is watched from the last instruction that it comes after and that is not done.
+    """
+
+    has: CommunicatingParts
+    done: int = 0
+    options: list[int] = field(factory=list)
+    _early: list[int] = field(factory=list)
+    _watchers: dict[int, list[int]] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        for n in range(len(self.has.items)):
+            if not self.has.late >> n & 1:
+                self._watch(n)
+
+    def take_early(self) -> Iterator[Instruction]:
+        """The instructions to run early that come after nothing else, in recorded order."""
+        while self._early:
+            yield self._finish(heappop(self._early))
+
+    def take(self, instruction: Instruction) -> Iterator[Instruction]:
+        """An instruction of the rest, after those to run late that it comes after."""
+        number = self.has.number[instruction]
+        for late in _numbers(self.has.before[number] & self.has.late & ~self.done):
+            yield self._finish(late)
+        del self.options[bisect_left(self.options, number)]
+        yield self._finish(number)
+
+    def _finish(self, number: int) -> Instruction:
+        self.done |= 1 << number
+        for watcher in self._watchers.pop(number, ()):
+            self._watch(watcher)
+        return self.has.items[number]
+
+    def _watch(self, number: int) -> None:
+        missing = self.has.before[number] & ~(self.done | self.has.late)
+        if missing:
+            self._watchers.setdefault(missing.bit_length() - 1, []).append(number)
+        elif self.has.early >> number & 1:
+            heappush(self._early, number)
+        else:
+            insort(self.options, number)
 
 
 def paths_of_calls(entry: Computation) -> Counter[Computation]:
@@ -231,27 +293,34 @@ class _Attempt:
     chosen: Chosen
     is_only: bool
     tracers: dict[int, DeviceWalker] = field(factory=dict)
-    done: dict[int, Counter[EventKey]] = field(factory=dict)
+    traces: dict[int, Iterator[SimulatedEvent | OpenPoint]] = field(factory=dict)
+    happened: Happened[int] = field(factory=Happened)
     heads: dict[int, SimulatedEvent | OpenPoint | None] = field(factory=dict)
+    _open: list[int] = field(
+        factory=list
+    )  # the places, among the devices, of open points that may have a possible option
+    _waits: dict[tuple[int, Instruction], Need] = field(factory=dict)  # of options, until they are possible
 
     def run(self) -> tuple[OrderKey, list[Instruction]] | None:
         """None if the programs end; else the order to extend and its options, none if the programs stop."""
         context = self.search.context
-        self.done[ALL] = Counter()
         for device, each in context.program.class_of.items():
             walk = communicating_order(each) if each.given else self._free(device)
             self.tracers[device] = DeviceWalker(context, device, walk, self.scenario(device))
-            self.done[device] = Counter()
-        traces = {device: tracer.trace() for device, tracer in self.tracers.items()}
-        self.heads = {device: next(trace, None) for device, trace in traces.items()}
+        self.traces = {device: tracer.trace() for device, tracer in self.tracers.items()}
+        self.heads = {device: next(trace, None) for device, trace in self.traces.items()}
+        moving = [*self.traces]
         while True:
-            moved = [self._advance(device, trace) for device, trace in traces.items()]
+            while moving:
+                self._advance(moving.pop(), moving)
             if self.search.gave_up:
                 return self._nowhere, []
             if not any(self.heads.values()):
                 return None
-            if not any(moved) and not self._extend_greedily():
+            extended = self._extend_greedily()
+            if extended is None:
                 return self._choose_extension()
+            moving.append(extended)
 
     @property
     def _nowhere(self) -> OrderKey:
@@ -269,17 +338,26 @@ class _Attempt:
     def _choose(self, key: tuple[Hashable, Computation], instruction: Instruction) -> None:
         self.chosen[key] = (*self.chosen.get(key, ()), instruction)
 
-    def _advance(self, device: int, trace: Iterator[SimulatedEvent | OpenPoint]) -> bool:
-        """Advance a device as far as possible; whether it advanced at all."""
-        moved = False
-        while True:
-            head = self.heads[device]
-            if isinstance(head, SimulatedEvent) and head.is_possible(self.done) and not self.search.gave_up:
-                head.record(device, self.done)
+    def _advance(self, device: int, moving: list[int]) -> None:
+        """Advance a device as far as possible, and list the devices that waited for its events as moving."""
+        trace, head = self.traces[device], self.heads[device]
+        while head is not None and not self.search.gave_up:
+            if isinstance(head, SimulatedEvent):
+                need = self.happened.missing(head.needs)
+                if need is not None:
+                    self.happened.wait(need, device)
+                    break
+                for other in self.happened.record(device, head):
+                    if isinstance(self.heads[other], OpenPoint):
+                        heappush(self._open, other)
+                    else:
+                        moving.append(other)
                 self.search.step()
-            elif not isinstance(head, OpenPoint) or self._is_open(device, head):
-                return moved
-            self.heads[device], moved = next(trace, None), True
+            elif self._is_open(device, head):
+                heappush(self._open, device)
+                break
+            head = next(trace, None)
+        self.heads[device] = head
 
     def _key(self, device: int, head: OpenPoint) -> OrderKey:
         entry = self.search.context.program.class_of[device].module.entry
@@ -290,16 +368,23 @@ class _Attempt:
         chosen = self.chosen.get(self._key(device, head), ())
         return not any(option in chosen for option in head.options)
 
-    def _extend_greedily(self) -> bool:
-        """Extend an order by a possible instruction if it runs once in one scenario, since that blocks no device."""
-        for device, head in self.heads.items():
-            if self.is_only and isinstance(head, OpenPoint):
-                key = self._key(device, head)
-                level, first = self._options(device, head)[0]
-                if level == POSSIBLE and self.search.is_run_once(head.path, key[1]):
-                    self._choose(key, first)
-                    return True
-        return False
+    def _extend_greedily(self) -> int | None:
+        """Extend an order by a possible instruction if it runs once in one scenario, since that blocks no device.
+
+        Returns the device whose order it is, or None.
+        """
+        while self.is_only and self._open:
+            device = heappop(self._open)
+            head = self.heads[device]
+            if not isinstance(head, OpenPoint) or not self._is_open(device, head):
+                continue
+            key = self._key(device, head)
+            if self.search.is_run_once(head.path, key[1]):
+                for option in head.options:
+                    if self._level(device, option, head.path) == POSSIBLE:
+                        self._choose(key, option)
+                        return device
+        return None
 
     def _choose_extension(self) -> tuple[OrderKey, list[Instruction]]:
         """The order to extend and its options: possible ones, as few as there are; none if no device has options."""
@@ -318,12 +403,23 @@ class _Attempt:
     def _level(self, device: int, instruction: Instruction, path: Path) -> int:
         if not communicates_itself(instruction):
             return ENTERED
+        need = self._waits.get((device, instruction))
+        if need is None or not self.happened.missing((need,)):
+            need = self._missing_need(device, instruction, path)
+            if need is None:
+                return POSSIBLE
+            self._waits[device, instruction] = need
+            self.happened.wait(need, device)
+        return WAITING
+
+    def _missing_need(self, device: int, instruction: Instruction, path: Path) -> Need | None:
+        """What an instruction would wait for as the next one of its device, beyond what it does itself."""
         tracer = self.tracers[device]
-        probe = evolve(tracer, counts=Counter(tracer.counts))
-        events = [*probe.at(instruction, path)]
+        events = [*evolve(tracer, counts=ChainMap({}, tracer.counts)).at(instruction, path)]
         mine = [event.common for event in events]
-        needs = [(d, key, count - mine.count(key)) for event in events for d, key, count in event.needs]
-        return POSSIBLE if all(self.done[d][key] >= count for d, key, count in needs) else WAITING
+        return self.happened.missing(
+            (awaited, key, count - mine.count(key)) for event in events for awaited, key, count in event.needs
+        )
 
 
 # ----------------------------------------------------------------------------

@@ -9,8 +9,8 @@ Sections:
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
@@ -105,20 +105,55 @@ class OpenPoint:
 Walk: TypeAlias = Callable[[Computation], Iterable[Instruction | tuple[Instruction, ...]]]
 
 
+Waiter = TypeVar("Waiter")
+
+
+@define(eq=False)
+class Happened(Generic[Waiter]):
+    """How many events of each key each device has had, and who waits until it is enough of them."""
+
+    counts: dict[int, Counter[EventKey]] = field(factory=lambda: defaultdict(Counter))
+    _waiting: dict[Need, list[Waiter]] = field(factory=dict)
+
+    def missing(self, needs: Iterable[Need]) -> Need | None:
+        """The first of these that is not met; None if all are."""
+        for need in needs:
+            device, key, count = need
+            if self.counts[device][key] < count:
+                return need
+        return None
+
+    def wait(self, need: Need, waiter: Waiter) -> None:
+        """Return a waiter from `record` once a need, which is not met yet, is met."""
+        self._waiting.setdefault(need, []).append(waiter)
+
+    def record(self, device: int, event: SimulatedEvent) -> Sequence[Waiter]:
+        """Count an event of a device, and return those who waited for it."""
+        event.record(device, self.counts)
+        if not self._waiting:
+            return ()
+        woken = self._waiting.pop((device, event.does, self.counts[device][event.does]), [])
+        if event.common is not None:
+            woken += self._waiting.pop((ALL, event.common, self.counts[ALL][event.common]), [])
+        return woken
+
+
 def stopped_events(traces: Mapping[int, Sequence[SimulatedEvent]]) -> dict[int, SimulatedEvent]:
     """The event at which each device stops; empty if all devices end."""
-    done: dict[int, Counter[EventKey]] = {device: Counter() for device in (ALL, *traces)}
+    happened = Happened[int]()
     at = dict.fromkeys(traces, 0)
-    moved = True
-    while moved:
-        moved = False
-        for device, events in traces.items():
-            here = first = at[device]
-            while here < len(events) and events[here].is_possible(done):
-                events[here].record(device, done)
-                here += 1
-            at[device] = here
-            moved |= here > first
+    moving = [*traces]
+    while moving:
+        device = moving.pop()
+        events, here = traces[device], at[device]
+        while here < len(events):
+            need = happened.missing(events[here].needs)
+            if need is not None:
+                happened.wait(need, device)
+                break
+            moving += happened.record(device, events[here])
+            here += 1
+        at[device] = here
     return {device: events[at[device]] for device, events in traces.items() if at[device] < len(events)}
 
 
@@ -176,7 +211,7 @@ class ProgramWalker(Generic[Walked]):
     device: int
     walk: Walk
     decide: Decide
-    counts: Counter[Hashable] = field(factory=Counter)
+    counts: MutableMapping[Hashable, int] = field(factory=Counter)
     steps: int = 0
 
     @property

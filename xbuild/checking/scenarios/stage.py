@@ -293,6 +293,8 @@ class ScenarioStage:
 
     def conclusion(self) -> Conclusion | None:
         """What the scenarios show; None if the findings of the levels hold."""
+        if self._is_certain and not any(each.units for each in self.levels.levels[0].skeletons.values()):
+            return None  # nothing is left to choose, so the level is stuck in every order
         if not self.levels.is_refused and len(self.scenarios.choices) > MOST_CHOICES:
             return self._undecided(None)
         best = self.candidates.best()

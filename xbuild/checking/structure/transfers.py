@@ -31,7 +31,7 @@ from .collective_matching import faults_by_themselves, groups_beyond, pair_fault
 OTHER = {"send": "recv", "recv": "send"}
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Half:
     """A send or recv of one program, and the devices that run it."""
 
@@ -56,6 +56,7 @@ class Channel:
     number: int
     halves: dict[str, list[Half]] = field(factory=lambda: {"send": [], "recv": []})
     peers: dict[tuple[Instruction, int], int] = field(factory=dict)
+    is_plain: bool = False  # whether it has one send and one recv, each on one device
 
     def only_peer(self, role: str, device: int) -> int | None:
         """The one device that all sends, or all recvs, of a device meet; None if there is none, or several."""
@@ -223,14 +224,16 @@ def _set_plain_peers(channel: Channel) -> bool:
     if len(sends) != 1 or len(recvs) != 1:
         return False
     send, recv = sends[0], recvs[0]
-    if send.pairs or recv.pairs or send.travels or recv.travels:
+    first, second = send.site.instruction, recv.site.instruction
+    if send.travels or recv.travels or first.attributes.source_target_pairs or second.attributes.source_target_pairs:
         return False
     if len(send.devices) != 1 or len(recv.devices) != 1 or send.devices == recv.devices:
         return False
     if any(_compare_pair(channel.number, sends, recvs)):
         return False
     (source,), (target,) = send.devices, recv.devices
-    channel.peers = {(send.instruction, source): target, (recv.instruction, target): source}
+    channel.peers = {(first, source): target, (second, target): source}
+    channel.is_plain = True
     return True
 
 
