@@ -29,7 +29,7 @@ def _choose(program: Any, engine: str) -> Any:
     """The choice of the engine `auto`, which is imported at its first use."""
     from .auto import choice_of
 
-    return choice_of(program, engine)
+    return _choice_of.supply(choice_of)(program, engine)
 
 
 __distribution__ = "xbuild-hlo"  # tells this package from another project's of the same name

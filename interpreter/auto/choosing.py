@@ -49,6 +49,13 @@ _PLAIN = {
 """The options of a run that may use native code."""
 
 
+_OF_EVALUATE = {
+    "seed": 0, "strict": False, "sequential": False, "observer": None, "limits": None, "denormals": "flush",
+    "runtime": None,
+}  # fmt: skip
+"""The options of a call of `evaluate` without any, which takes a shorter way to its program."""
+
+
 def reason_of_program(program: Program) -> str | None:
     """Why no part of a program is compiled, as a clause; None if parts may be.
 
@@ -147,6 +154,8 @@ class EngineChoice:
 
     def run(self, function: Callable[..., Any], arguments: Sequence[Any], **options: Any) -> Any:
         """Run the program with `evaluate` or `execute`, with native code if it is chosen and the options allow it."""
+        if self.state == "compiled" and options == _OF_EVALUATE and unlimited() and not is_of_parent():
+            return self._run_native(function, arguments, {})
         reason = reason_of_options(options, self.parts, self.temporary)
         if self.state == "compiled" and reason is None:
             return self._run_native(function, arguments, options)

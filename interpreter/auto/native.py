@@ -233,7 +233,8 @@ class Native:
         except IndexError:
             operands = _Operands(self.at, self._takes)
         try:
-            arrays = self.executable.execute(operands.filled(values))
+            sharded = self.executable.execute_sharded(operands.filled(values))
+            arrays = [array for (array,) in sharded.disassemble_into_single_device_arrays()]
             if not self.part.is_bounded:
                 _wait(arrays)
             results = tuple([_taken(array, *given) for array, given in zip(arrays, self._gives, strict=True)])

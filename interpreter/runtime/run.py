@@ -35,7 +35,7 @@ from ..compiler.facts import MOST_BYTES, communicates, depends_on_device, larges
 from ..compiler.plan import Plan, plan_of
 from ..compiler.sharing import CallPath, SharedPool, shared_sites
 from ..custom_calls import check_targets
-from ..kernels.values import Given, by_device, feeds_by_device, read, wrong_count
+from ..kernels.values import Given, NativeMemory, by_device, feeds_by_device, read, wrong_count
 from ..rules.denormals import (
     CONTROL,
     FLAGS,
@@ -480,7 +480,9 @@ class Quick:
 
     def _is_own(self, result: Any, values: list[Any]) -> bool:
         """Whether a quick test shows that a result shares its memory with no argument and no literal."""
-        if type(result) is not np.ndarray or result.base is not None or not result.flags.writeable:
+        if type(result) is not np.ndarray or not result.flags.writeable:
+            return False
+        if result.base is not None and type(result.base) is not NativeMemory:
             return False
         return self.plain and not any(result is value for value in values)
 
