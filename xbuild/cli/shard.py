@@ -18,15 +18,18 @@ from shape_inference.escaping import in_line
 from .. import shard as sharding
 from ..core.graph import Module, ModuleGroup
 from ..core.issues import Issue
-from ..core.report_text import WIDTH, Line, StyledText, folded, more_line, wrapped
+from ..core.report_text import WIDTH, Line, StyledText, folded, labelled, more_line, wrapped
 from ..costs.report import columns, short
+from ..explaining.collectives import CollectiveReason, explain_collectives
+from ..files import targets as target_files
+from ..properties.mesh import mesh_of
 from ..sharding.partition import Advice, Communication, CommunicationCost, Partitioned, advise, partition
 from ..sharding.propagation import Conflict, Propagated, propagate
 from ..sharding.propagation import short as short_form
 from ..sharding.propagation.propagating import StrategyName
 from .candidates import instructions, targets
 from .formats import say_document, say_result
-from .group import load, main, options_used, require, takes_target
+from .group import counts_given, load, main, options_used, refuse, require, takes_target
 from .options import shows_all, takes_all, takes_format
 from .outputs import MORE, check_distinct, prints_document, say, say_lines, target_input
 from .viz import format_of, takes_theme, write
@@ -188,6 +191,75 @@ def comparison_table(names: Sequence[str], rows: Sequence[dict[str, Any]], machi
 
 
 # ----------------------------------------------------------------------------
+# The collectives of a program that XLA has partitioned
+
+
+def compiled_programs(target: str, is_asked: bool) -> tuple[Module, Module | None] | None:
+    """The program that XLA compiled, and the one before; None if the target has only a program before partitioning.
+
+    With `is_asked`, XLA compiles what JAX lowered.
+    """
+    folder = target_files.split_target(target)[0]
+    try:
+        if is_asked and ".py" in target:
+            before, after = target_files.load_with_compiled(target)
+        elif target_files.is_dump(folder) and not counts_given("stage"):
+            texts = target_files.module_in_dump(target).stages
+            programs = [target_files.load(str(texts[place].path), is_global=True) for place in {0, len(texts) - 1}]
+            before, after = programs[0], programs[-1]
+        else:
+            before, after = None, load(target, is_global=True)
+    except target_files.TargetError as error:
+        raise click.UsageError(str(error)) from None
+    except (target_files.UserError, XbuildError) as error:
+        raise refuse(error, target) from None
+    if not isinstance(after, Module) or (not is_asked and not after.is_scheduled):
+        return None
+    return after, before if isinstance(before, Module) and before is not after else None
+
+
+def say_compiled(target: str, compiled: Module, before: Module | None, top: int | None) -> None:
+    """Print the collectives of a program that XLA partitioned, those that send most first, with their reasons."""
+    mesh = None if before is None else mesh_of(before)
+    fits = mesh is not None and mesh.num_devices == compiled.num_devices
+    cost = xbuild.cost(compiled, mesh=mesh if fits else None)
+    found = sorted(explain_collectives(cost, before), key=lambda each: -each.cost.link_bytes)
+    if prints_document():
+        issues = [
+            Issue("collective", "note", f"{each.whose}: {each.reason}", each.source, (each.instruction.name,))
+            for each in found[:top]
+        ]
+        facts = {"module": compiled.name, "compiled": True, "communications": [each.to_dict() for each in found[:top]]}
+        say_result(target, facts, issues)
+        return
+    written = sum(each.is_written for each in found)
+    count = f"{len(found)} collective{'s' * (len(found) != 1)}"
+    sent = f"{short(cost.link_bytes, 'B')} sent by a device"
+    head = f": {count}, {written} of them written by you, {len(found) - written} inserted by XLA; {sent}"
+    lines: list[Line] = [(StyledText(f"{in_line(compiled.name)}, partitioned by XLA", "title"), head)]
+    shown, hidden = _folded_to(found, top, shows_all(), lambda each: each.cost.link_bytes)
+    for each in shown:
+        lines += [(), *_compiled_lines(each)]
+    if hidden:
+        lines.append(more_line(hidden, MORE))
+    if before is None and written < len(found):
+        note = (
+            "a dump folder, or FILE.py:NAME with --compiled, has the text before partitioning, which states shardings"
+        )
+        lines += [(), *labelled("note", note, WIDTH, "dim")]
+    say_lines(lines)
+
+
+def _compiled_lines(each: CollectiveReason) -> Iterator[Line]:
+    times = f" x {each.cost.times}" if each.cost.times != 1 else ""
+    size = f"  {short(each.cost.collective.link_bytes if each.cost.collective else 0, 'B')}{times}"
+    groups = str(each.cost.collective).partition(" ")[2]
+    source = "" if each.source is None else f"  {in_line(str(each.source))}"
+    yield ("  ", StyledText(in_line(each.instruction.name), "name"), f"  {groups}{size}", StyledText(source, "dim"))
+    yield from ((f"      {part}",) for part in wrapped(in_line(f"{each.whose}: {each.reason}"), WIDTH - 6))
+
+
+# ----------------------------------------------------------------------------
 # The command: the sharding of every value of a program, and why it has it
 
 _PICTURE = (
@@ -203,6 +275,8 @@ _PICTURE = (
 @click.option("--strategy", type=click.Choice(["shardy", "dialect"]), default="shardy", show_default=True,
               help="Propagate shardings as Shardy does, or by the rules of MLIR's shard dialect.")  # fmt: skip
 @click.option("--hlo", "as_hlo", is_flag=True, help="Print HLO text with the sharding of every value.")
+@click.option("--compiled", is_flag=True,
+              help="Explain the collectives that XLA compiles, not those of xbuild's partitioner.")  # fmt: skip
 @click.option("--partitioned", "as_spmd", is_flag=True, help="Print the program that each device runs, as HLO text.")
 @takes_format
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help=_PICTURE)
@@ -226,6 +300,7 @@ def shard(
     name: str | None,
     others: tuple[str, ...],
     compare: bool,
+    compiled: bool,
     machine: str,
     output: str | None,
     theme: str,
@@ -238,12 +313,17 @@ def shard(
     inserts, with its reason and its time on the machine. For a collective, `--explain NAME` also suggests changes to
     stated shardings that would avoid the collective.
 
+    If XLA has compiled the program, as in a dump folder, the command lists XLA's own collectives: which of them you
+    wrote, and for which op, argument or result XLA inserted each of the others. With --compiled, XLA compiles what JAX
+    lowered (FILE.py:NAME) first.
+
     To compare the costs of several shardings side by side, use `xbuild shard TARGET --compare A B`. A and B may be
     names in TARGET's file.
     """
     refuse_both("compare", "name", "as_hlo", "as_spmd")
     for option in ("compare", "name", "as_hlo", "as_spmd", "output"):
         refuse_both("top", option)
+        refuse_both("compiled", option)
     for option in ("as_json", "format"):
         refuse_both(option, "as_hlo", "as_spmd")
     for option in ("compare", "as_hlo", "as_spmd", "as_json", "format"):
@@ -256,6 +336,11 @@ def shard(
         targets_to_compare = [target, *(complete_target(target, other) for other in others)]
         say_comparison(targets_to_compare, how["strategy"], machine)
         return
+    if not (name or output or how["as_hlo"] or how["as_spmd"]):
+        programs = compiled_programs(target, compiled)
+        if programs is not None:
+            say_compiled(target, *programs, how["top"])
+            return
     propagated = sharding.propagate(load_module(target), strategy=how["strategy"])
     if output is not None:
         write(draw(propagated, name, format_of(output), theme), output)

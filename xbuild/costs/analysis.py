@@ -148,12 +148,14 @@ def cost(program: Computation | Module | ModuleGroup, *, mesh: Mesh | None = Non
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[1024])(xb.cross_replica_sum)
     >>> print(xb.cost(xb.Module("total", total, num_replicas=4)).table(by="axis"))
-    total: a device computes 1.02 kFLOP, reads and writes 8.19 kB, sends 6.14 kB, holds at most 8.19 kB
+    total: a device computes 1.02 kFLOP, reads and writes 8.19 kB, sends 6.14 kB, needs 8.19 kB of memory
       devices      4, mesh a=4
       each device  1.02 kFLOP, 0 transcendentals
-      memory       8.19 kB read and written, 0.125 FLOP per byte
-      at most      8.19 kB alive at once, in the recorded order: 4.1 kB arguments, 4.1 kB outputs
+      traffic      8.19 kB read and written, 0.125 FLOP per byte
+      memory       8.19 kB reserved for a run: 4.1 kB arguments + 4.1 kB outputs
+      live         8.19 kB at most at once, in the recorded order: 4.1 kB arguments, 4.1 kB outputs
       links        6.14 kB of 1 collective, 6 steps
+      XLA has not scheduled this program: compiled, it may need more or less memory
     <BLANKLINE>
     by axis (1 of 1)
       axis    instructions  FLOPs       transcendentals  memory   on a link

@@ -29,7 +29,7 @@ _MOST_LINES = 60
 
 
 def read_guard_messages(job: StuckJob, text: str, source: str) -> bool:
-    """Read the guard's messages in a log into the job; False if there is none."""
+    """Read the guard's messages in a log into the job; False without any."""
     waiting: dict[tuple[str, int], tuple[int, ...]] = {}
     found = False
     for match in _MESSAGE.finditer(text):
