@@ -285,3 +285,38 @@ def test_a_layer_moves_on_its_roofline(opened: Callable[..., Any]) -> None:
     page.select_option("#cut", "rows")
     assert "bound by its link" in page.inner_text("#status")
     assert page.locator(".slowed").count() == 1
+
+
+# ----------------------------------------------------------------------------
+# A product that is cut
+
+LAYOUTS = {"whole": xb.P(), "rows": xb.P("d"), "columns": xb.P(None, "d")}
+
+
+def test_the_bytes_of_a_cut_product_are_those_of_its_partition(opened: Callable[..., Any]) -> None:
+    page = opened("cuts")
+    for seed in range(60):
+        draw = random.Random(seed)
+        n, (m, k, f) = 2 ** draw.randint(1, 4), (2 ** draw.randint(4, 14) for _ in range(3))
+        cuts = {array: draw.choice([*LAYOUTS]) for array in "ABC"}
+        best = page.evaluate("([cuts, sizes]) => bestOf(waysOf(cuts, sizes))", [cuts, {"M": m, "K": k, "N": f, "n": n}])
+        product = xb.computation(xb.f32[m, k], xb.f32[k, f])(lambda a, b: xb.dot(a, b, name="C"))
+        names = dict(zip("ABC", [*(each.name for each in product.parameters), "C"], strict=True))
+        specs = {names[array]: LAYOUTS[cut] for array, cut in cuts.items()}
+        module = xb.shard.partition(xb.shard.annotated(xb.Module("m", product), specs, mesh=xb.Mesh(d=n))).module
+        cost = xb.cost(module)
+        assert (cost.link_bytes, dot_flops(cost)) == (best["link"], best["flops"]), (cuts, m, k, f, n)
+        opcodes = sorted(row.instruction.opcode.replace("_", "-") for row in cost.collectives)
+        assert opcodes == sorted(filter(None, (move["name"] for move in best["moves"].values())))
+
+
+def dot_flops(cost: xb.Cost) -> int:
+    return sum(row.flops for row in cost.rows if row.instruction.opcode == "dot")
+
+
+def test_a_click_cuts_a_matrix(opened: Callable[..., Any]) -> None:
+    page = opened("cuts", "A=whole&B=whole&C=whole")
+    assert page.inner_text("#status").endswith("no collective.")
+    page.click(".matrix >> nth=1")
+    assert page.input_value("#B") == "rows"
+    assert "all-reduce of C" in page.inner_text("#status") or "all-gather of B" in page.inner_text("#status")

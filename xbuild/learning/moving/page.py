@@ -48,6 +48,16 @@ PICTURES = {
         ),
         is_wide=True,
     ),
+    "cuts": Picture(
+        "Cut a product",
+        "Three arrays, each whole on every device or cut into a part for each. Which collectives does the product "
+        "need, and how many bytes do they send?",
+        (
+            "Cut A by columns and B by rows. Why is a sum left over? What does it cost if C is whole, and if it is cut?",
+            "Find the cuts of A, B and C that need no collective. How many are there?",
+            "Cut A by rows and B by columns. Change M and N: when does it pay to gather A, and when B?",
+        ),
+    ),
     "roofline": Picture(
         "A layer on a roofline",
         "A layer multiplies a batch by its weights. Is a device busy computing, or does it wait for its memory or for "
