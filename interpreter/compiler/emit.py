@@ -52,7 +52,7 @@ from .lines import MARK, SET_UP, Lines, Path, PlanPlace
 from .prepared import prepared_text
 from .requests import Expr, spell, target
 from .sharing import FREE, CallPath, emit_shared, is_costly, site_of
-from .shortcuts import Shortcuts, no_shortcuts, shortcuts_of, ufunc_of
+from .shortcuts import IN_PLACE, WITH_ROWS, Shortcuts, no_shortcuts, shortcuts_of, ufunc_of
 
 # ----------------------------------------------------------------------------
 # The hook of strict checks
@@ -403,6 +403,8 @@ class Emitter:
         todo = [i for i in ordered if i not in local and i in needed]
         if self.options.is_plain and not self.options.shared:
             self.reused |= shortcuts.reused(todo, computation.root)
+        elif self.options.lifted and not self.options.strict and not self.options.flushed:
+            self.reused |= shortcuts.reused(todo, computation.root, is_lifted=True)
         for is_shared, run in itertools.groupby(todo, lambda i: self.is_shared(i, path)):
             block = list(run)
             if is_shared and any(map(is_costly, block)):
@@ -432,6 +434,8 @@ class Emitter:
 
     def operands_of(self, instruction: Instruction, shortcuts: Shortcuts, local: dict[Instruction, Expr]) -> list[Expr]:
         """The expressions that the lines of an instruction read for its operands."""
+        if instruction not in shortcuts.sources and instruction.opcode not in WITH_ROWS:
+            return [local[operand] for operand in instruction.operands]
         found: list[Expr] = []
         for place, (value, suffix) in enumerate(shortcuts.sources_of(instruction)):
             row = shortcuts.rows.get((instruction, place))
@@ -567,6 +571,10 @@ class Emitter:
 def _emit_rule_call(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     """Emit a call of the op's value rule, or a Python operator that computes the same value."""
     operands = fit_operands(emitter, instruction, operands, path)
+    if emitter.options.lifted and instruction in emitter.reused:
+        name = operands[0]
+        emitter.lines.add(f"{name} {IN_PLACE[instruction.opcode]} {spell(operands[1])}", path)
+        return name
     own = flushing(instruction, compute[instruction.opcode]) if emitter.options.flushed else None
     expression = None if own else _expression(emitter, instruction, [spell(operand) for operand in operands])
     if expression is not None:

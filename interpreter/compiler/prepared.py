@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shape_inference import Shape
+from shape_inference.types import f32, f64
 from xbuild.core.graph import Instruction
 
 from ..kernels.dots import prepared_dot
 from ..kernels.folds import reducer
 from ..kernels.functions import chooser
-from ..kernels.moving import broadcaster
+from ..kernels.moving import broadcaster, slicer
 from ..kernels.products import UNKNOWN, Settled
 from ..rules.region import AppliedComputation
 from .facts import product_facts
@@ -25,13 +26,14 @@ def prepared_text(
     emitter: Emitter, instruction: Instruction, operands: Sequence[str], shortcuts: Shortcuts
 ) -> str | None:
     """The op as a Python expression of its operands; None if the value rule must be called."""
-    shapes = [static_shape(operand) for operand in instruction.operands]
-    if emitter.options.lifted or None in shapes or static_shape(instruction) is None:
+    write = _TEXTS.get(instruction.opcode)
+    if write is None or emitter.options.lifted or static_shape(instruction) is None:
+        return None
+    if any(static_shape(operand) is None for operand in instruction.operands):
         return None
     if instruction in shortcuts.products:
         return _product_text(emitter, shortcuts.products[instruction], operands, is_transposed=True)
-    write = _TEXTS.get(instruction.opcode)
-    return None if write is None else write(emitter, instruction, operands)
+    return write(emitter, instruction, operands)
 
 
 def _reshape_text(emitter: Emitter, instruction: Instruction, operands: Sequence[str]) -> str | None:
@@ -55,6 +57,23 @@ def _broadcast_text(emitter: Emitter, instruction: Instruction, operands: Sequen
     operand: Any = instruction.operands[0].shape
     broadcast = broadcaster(operand.dims, instruction.shape.dims, instruction.attributes.dimensions)  # type: ignore[union-attr]
     return f"{emitter.bind('r', broadcast)}({operands[0]})"
+
+
+def _convert_text(emitter: Emitter, instruction: Instruction, operands: Sequence[str]) -> str | None:
+    source, target = instruction.operands[0].shape.dtype, instruction.shape.dtype  # type: ignore[union-attr]
+    is_exact = source.kind in ("pred", "signed", "unsigned") and target.kind != "pred"
+    is_rounded = source in (f32, f64) and target in (f32, f64)
+    if source is target or not source.is_native or not target.is_native or not (is_exact or is_rounded):
+        return None
+    return f"{operands[0]}.astype({emitter.bind('k', target.dtype)})"
+
+
+def _dynamic_slice_text(emitter: Emitter, instruction: Instruction, operands: Sequence[str]) -> str | None:
+    dims, sizes = instruction.operands[0].shape.dims, instruction.attributes.dynamic_slice_sizes  # type: ignore[union-attr]
+    if not dims or len(operands) != 1 + len(dims) or instruction.operands[1].shape.dims:  # type: ignore[union-attr]
+        return None
+    starts = [start for start, extent, size in zip(operands[1:], dims, sizes, strict=True) if extent != size]
+    return f"{emitter.bind('r', slicer(dims, sizes))}({', '.join([operands[0], *starts])})"
 
 
 def _reduce_text(emitter: Emitter, instruction: Instruction, operands: Sequence[str]) -> str | None:
@@ -102,6 +121,7 @@ def _product_text(
 
 
 _TEXTS: dict[str, Callable[[Emitter, Instruction, Sequence[str]], str | None]] = {
-    "broadcast": _broadcast_text, "dot": _dot_text, "reduce": _reduce_text, "reshape": _reshape_text,
-    "select": _select_text, "slice": _slice_text, "transpose": _transpose_text,
+    "broadcast": _broadcast_text, "convert": _convert_text, "dot": _dot_text, "dynamic_slice": _dynamic_slice_text,
+    "reduce": _reduce_text, "reshape": _reshape_text, "select": _select_text, "slice": _slice_text,
+    "transpose": _transpose_text,
 }  # fmt: skip

@@ -88,6 +88,9 @@ def _literal_of(instruction: Instruction, known: Mapping[Instruction, Array]) ->
     return known.get(instruction)
 
 
+WITH_ROWS = frozenset({"maximum", "minimum"})
+"""The ops that read a number as rows of it."""
+
 _WIDE_ROW = 128
 """The least extent of a row that is filled instead of repeated by a stride of zero."""
 
@@ -126,7 +129,10 @@ def _broadcasts_operands(instruction: Instruction) -> bool:
 
 def _sources(instruction: Instruction, known: Mapping[Instruction, Array]) -> tuple[Source, ...] | None:
     """The sources of an op's operands, if an operand is a broadcast that its code does itself, or a view of itself."""
-    if not any(operand.opcode in ("broadcast", "reshape") and operand not in known for operand in instruction.operands):
+    for operand in instruction.operands:
+        if operand.opcode in ("broadcast", "reshape") and operand not in known:
+            break
+    else:
         return None
     complete: list[Source] = [(o if o in known else _without_views(o), "") for o in instruction.operands]
     narrow: list[Source | None] = [None] * len(complete)
@@ -193,7 +199,7 @@ _GRAIN = 16
 
 def transposed_product(transpose: Instruction, users: Mapping[Instruction, Sequence[Instruction]]) -> bool:
     """Whether a transpose is that of a product of matrices which nothing else reads, and can be computed at once."""
-    if transpose.opcode != "transpose" or transpose.operands[0].opcode != "dot":
+    if transpose.operands[0].opcode != "dot":
         return False
     product = transpose.operands[0]
     if len(users[product]) != 1 or native_type(product) is None:
@@ -211,6 +217,10 @@ def transposed_product(transpose: Instruction, users: Mapping[Instruction, Seque
 
 _LEAST_BYTES = 4096
 """The least size of an array that is written again; for a smaller one the call costs more than a new array."""
+
+IN_PLACE = {"add": "+=", "subtract": "-=", "multiply": "*=", "divide": "/=", "and": "&=", "or": "|=", "xor": "^="}
+"""Python's operators that write the result into the left operand if this is an array; they are for whole arrays whose
+shapes the plan does not know, all of one shape or numbers."""
 
 _C_ORDER = "C"
 Orders: TypeAlias = frozenset[Any]
@@ -237,11 +247,14 @@ class _Reuse:
 
     shortcuts: Shortcuts
     root: Instruction
+    is_lifted: bool
     last: dict[Instruction, Instruction] = field(factory=dict)
     shared: set[Instruction] = field(factory=set)
     orders: dict[Instruction, Orders] = field(factory=dict)
 
     def find(self, order: Sequence[Instruction]) -> dict[Instruction, int]:
+        if not any(map(self._is_worth_it, order)):
+            return {}
         for instruction in order:
             is_computed = self._is_computed(instruction)
             for value in self.shortcuts.reads(instruction):
@@ -259,18 +272,27 @@ class _Reuse:
                 found[instruction] = place
         return found
 
+    def _is_worth_it(self, instruction: Instruction) -> bool:
+        """Whether an array that is written again saves time: a large one, or one of unknown extents."""
+        if self.is_lifted:
+            return instruction.opcode in IN_PLACE
+        shape = static_shape(instruction)
+        return shape is not None and bool(shape.dims) and shape.bytes >= _LEAST_BYTES
+
     def _is_computed(self, instruction: Instruction) -> bool:
         if instruction in self.shortcuts.products:
             return True
         return instruction not in self.shortcuts.sums and _is_computed(instruction)
 
     def _place(self, instruction: Instruction) -> int | None:
-        shape = static_shape(instruction)
-        if shape is None or not shape.dims or shape.bytes < _LEAST_BYTES or instruction in self.shortcuts.sums:
+        if not self._is_worth_it(instruction) or ufunc_of(instruction) is None or instruction in self.shortcuts.sums:
             return None
-        if ufunc_of(instruction) is None:
-            return None
-        sources = self.shortcuts.sources_of(instruction)
+        shape, sources = static_shape(instruction), self.shortcuts.sources_of(instruction)
+        assert shape is not None
+        if self.is_lifted:
+            if sources[1][0] is sources[0][0]:
+                return None
+            sources = sources[:1]
         for place, (value, suffix) in enumerate(sources):
             if suffix or value in self.shared or self.last.get(value) is not instruction or value not in self.orders:
                 continue
@@ -343,14 +365,18 @@ class Shortcuts:
         found = self.sources.get(instruction)
         return tuple((operand, "") for operand in instruction.operands) if found is None else found
 
-    def reads(self, instruction: Instruction) -> list[Instruction]:
+    def reads(self, instruction: Instruction) -> Sequence[Instruction]:
         """The instructions whose values the lines of an instruction read."""
+        if instruction not in self.sources and instruction not in self.sums:
+            return instruction.operands
         factors = self.sums[instruction].operands if instruction in self.sums else ()
         return [*(value for value, _ in self.sources_of(instruction)), *factors]
 
-    def reused(self, order: Sequence[Instruction], root: Instruction) -> dict[Instruction, int]:
+    def reused(
+        self, order: Sequence[Instruction], root: Instruction, *, is_lifted: bool = False
+    ) -> dict[Instruction, int]:
         """The instructions whose results take the array of an operand, each with the operand's number."""
-        return _Reuse(self, root).find(order)
+        return _Reuse(self, root, is_lifted).find(order)
 
 
 @remembered
@@ -362,22 +388,29 @@ def no_shortcuts(computation: Computation) -> Shortcuts:
 @remembered
 def shortcuts_of(computation: Computation) -> Shortcuts:
     """The shortcuts of a plan that reports no values."""
-    known, sums, users = _known_values(computation), unrounded_sums(computation), users_of(computation)
+    known, sums = _known_values(computation), unrounded_sums(computation)
+    users = users_of(computation) if any(i.opcode == "transpose" for i in computation.instructions) else {}
     sources: dict[Instruction, tuple[Source, ...]] = {}
     products: dict[Instruction, Instruction] = {}
     rows: dict[tuple[Instruction, int], Array] = {}
     for instruction in computation.instructions:
         if instruction in sums:
             continue
-        if transposed_product(instruction, users) and instruction.operands[0] is not computation.root:
+        if (
+            instruction.opcode == "transpose"
+            and transposed_product(instruction, users)
+            and instruction.operands[0] is not computation.root
+        ):
             product = products[instruction] = instruction.operands[0]
             sources[instruction] = tuple((operand, "") for operand in product.operands[::-1])
         elif (narrow := _sources(instruction, known)) is not None:
             sources[instruction] = narrow
-        if instruction.opcode in ("maximum", "minimum"):
+        if instruction.opcode in WITH_ROWS:
             for place, operand in enumerate(instruction.operands):
                 if _is_repeated_scalar(known.get(operand)):
                     rows[instruction, place] = _filled_rows(known[operand])
     found = Shortcuts(known, sources, products, sums, frozenset(), rows)
+    if not sources:
+        return evolve(found, live=live(computation))
     needed = live_instructions(computation.instructions, computation.root, found.reads)
     return evolve(found, live=frozenset(needed))

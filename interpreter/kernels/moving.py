@@ -1,10 +1,11 @@
-"""Broadcasts of arrays: a copy of a small result, a view with strides of zero of a large one."""
+"""Functions that move elements, prepared for known extents: broadcasts, and slices at starts that vary."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -33,3 +34,30 @@ def broadcaster(operand: Dims, target: Dims, dimensions: Dims) -> Callable[[Arra
         return result
 
     return broadcast
+
+
+@lru_cache(maxsize=4096)
+def slicer(operand: Dims, sizes: Dims) -> Callable[..., Array]:
+    """The function that slices an array of these extents; it takes a start for each dimension that is not complete.
+
+    Starts are clamped so that the slice is inside.
+    """
+    moving = [dim for dim, extent in enumerate(operand) if sizes[dim] != extent]
+    if len(moving) == 1:
+        (dim,) = moving
+        before, size, last = (slice(None),) * dim, sizes[dim], operand[dim] - sizes[dim]
+
+        def take_one(array: Array, start: Any) -> Array:
+            first = max(0, min(int(start), last))
+            return array[(*before, slice(first, first + size))]
+
+        return take_one
+
+    def take(array: Array, *starts: Any) -> Array:
+        index = [slice(None)] * len(operand)
+        for dim, start in zip(moving, starts, strict=True):
+            first = max(0, min(int(start), operand[dim] - sizes[dim]))
+            index[dim] = slice(first, first + sizes[dim])
+        return array[tuple(index)]
+
+    return take

@@ -69,6 +69,7 @@ def _emit_counted_loop(
 ) -> Expr:
     """Emit a loop without its condition, and without its counter if only the condition reads it."""
     trip, counter = inside[-1].trip, state[loop.counter]
+    without = None if body in dict(emitter.options.orders) else loop.body
     limit = str(loop.limit) if loop.limit_element is None else f"int({state[loop.limit_element]})"
     first = emitter.new_counter()
     emitter.lines.add(f"{first} = int({counter})", path)
@@ -76,9 +77,9 @@ def _emit_counted_loop(
     with emitter.lines.block():
         emitter.depth += 1
         emitter.lines.add("pass", inside)
-        emitter.assign(state, emitter.emit_call(loop.body or body, [state], inside), inside)
+        emitter.assign(state, emitter.emit_call(without or body, [state], inside), inside)
         emitter.depth -= 1
-    if loop.body is not None:
+    if without is not None:
         number = emitter.bind("k", loop.dtype.type)
         emitter.lines.add(f"{counter} = {number}(max({first}, {limit}))", path)
     return state

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import xbuild as xb
 from interpreter import Limits, Stopped, evaluate
-from interpreter.compiler.plan import plan_source
+from interpreter.compiler.emit import PlanOptions
+from interpreter.compiler.plan import plan_of, plan_source
 from shape_inference.trees import flatten
 
 SHAPES = [(64, 32), (3, 1024), (96,), (8, 4, 40)]
@@ -146,3 +147,14 @@ def test_an_array_is_written_again_only_after_its_last_use() -> None:
     source = plan_source(program)
     assert "v3 = v2 + v1" in source
     assert "(v3, v2, v2)" in source
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 64])
+@pytest.mark.parametrize("columns", [(), (3,), (2048,)])
+def test_a_reduction_by_a_computation_overwrites_only_its_own_arrays(rows: int, columns: tuple[int, ...]) -> None:
+    joined = lambda a, b: (a + b) - (a * b) * (a + b)  # noqa: E731
+    program = xb.computation(xb.f32[(rows, *columns)])(lambda x: (xb.reduce(x, 0.0, joined, (0,)), x))
+    x = (np.random.default_rng(rows).random((rows, *columns)) * 0.1).astype("f")
+    assert_as_observed(program, x)
+    (computation,) = (each for each in program.reachable() if each is not program)
+    assert "-= " in plan_of(computation, PlanOptions(lifted=True)).source

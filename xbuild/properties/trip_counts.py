@@ -82,7 +82,7 @@ def _counted(
     index = element_index(counter)
     if index is None:
         return None
-    start, step, end = _integer(element(init, index)), _step(body, index), _bound(body, init, bound)
+    start, step, end = integer_in(element(init, index)), step_of(body, index), _bound(body, init, bound)
     if start is None or step is None or end is None or step == 0:
         return None
     count = _count(start, step, end, direction)
@@ -105,18 +105,18 @@ def _bound(body: Computation, init: Instruction, bound: Instruction) -> int | No
     """The number that the counter is compared with: a constant, or an element that no trip changes."""
     index = element_index(bound)
     if index is None:
-        return _integer(bound)
-    return _integer(element(init, index)) if is_invariant(body, (index,)) else None
+        return integer_in(bound)
+    return integer_in(element(init, index)) if is_invariant(body, (index,)) else None
 
 
-def _step(body: Computation, index: int) -> int | None:
+def step_of(body: Computation, index: int) -> int | None:
     """What a trip adds to an element of the state."""
     after = element(body.root, index)
     if after is None or after.opcode not in ("add", "subtract"):
         return None
     for this, other in (after.operands, after.operands[::-1]):
         if element_index(_behind(this)) == index:
-            amount = _integer(_behind(other))
+            amount = integer_in(_behind(other))
             if amount is None or (after.opcode == "subtract" and this is not after.operands[0]):
                 return None
             return amount if after.opcode == "add" else -amount
@@ -133,7 +133,7 @@ def _behind(instruction: Instruction) -> Instruction:
     return instruction
 
 
-def _integer(instruction: Instruction | None) -> int | None:
+def integer_in(instruction: Instruction | None) -> int | None:
     """The integer of a constant; None for anything else."""
     shape: Any = instruction.shape if instruction is not None else None
     if instruction is None or not isinstance(shape, Shape) or not shape.dtype.is_integer:
