@@ -53,7 +53,7 @@ PICTURES = {
         "Three arrays, each whole on every device or cut into a part for each. Which collectives does the product "
         "need, and how many bytes do they send?",
         (
-            "Cut A by columns and B by rows. Why is a sum left over? What does it cost if C is whole, and if it is cut?",
+            "Cut A by columns and B by rows. Why is a sum left over? What does it cost if C is whole, or cut?",
             "Find the cuts of A, B and C that need no collective. How many are there?",
             "Cut A by rows and B by columns. Change M and N: when does it pay to gather A, and when B?",
         ),
