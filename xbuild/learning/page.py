@@ -48,7 +48,8 @@ class PageSession:
         self.flush()
         self.questions.append({**_answer_facts(question), "printed": question.printed})
         self.parts.append(
-            f'<form><p>{inline_html(question.words)}</p><div class="row">{_fields(question)}'
+            f"<form><p>{inline_html(question.words)}</p>"
+            f'<div class="row" role="group" aria-label="{in_html(question.words)}">{_fields(question)}'
             f'<button type="button" data-show>{"Hint" if question.feedback.hint else "Show the answer"}</button></div>'
             "<output></output></form>"
         )

@@ -175,15 +175,16 @@ def editor_html(name: str, code: str, action: str) -> str:
         f'<div class="layers"><pre aria-hidden="true"></pre><textarea aria-label="code of {name}" '
         'aria-describedby="keys" spellcheck="false" autocapitalize="off" autocomplete="off" wrap="off">'
         f"\n{in_html(code)}</textarea></div>"
-        f'<div class="row"><button type="button" data-run>{action}</button>'
-        '<button type="button" data-reset>Reset</button><span class="status" role="status"></span></div>'
+        f'<div class="row"><button type="button" data-run aria-label="{action}: {name}">{action}</button>'
+        f'<button type="button" data-reset aria-label="Reset: {name}">Reset</button>'
+        '<span class="status" role="status"></span></div>'
         '<div class="out"></div></section>'
     )
 
 
 KEYS = (
-    '<p id="keys" class="claim">In the editor, Ctrl+Enter runs the code. Tab indents; Escape and then Tab leaves the '
-    "editor.</p>"
+    '<p id="keys" class="claim">In an editor, Ctrl+Enter runs the code. When you have typed, Tab indents; Escape and '
+    "then Tab leaves the editor.</p>"
 )
 
 

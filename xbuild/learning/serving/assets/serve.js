@@ -40,7 +40,8 @@ function follow(editor) {
   copy.scrollLeft = area.scrollLeft
 }
 
-// Keys: Tab indents unless Escape came before; Enter keeps the indentation; Ctrl+Enter runs.
+// Keys: Tab indents, but leaves the editor after Escape and before anything was typed; Enter keeps the indentation;
+// Ctrl+Enter runs.
 function insert(area, text) {
   if (!document.execCommand("insertText", false, text)) {
     area.setRangeText(text, area.selectionStart, area.selectionEnd, "end")
@@ -57,7 +58,7 @@ function indent(area, isBack) {
   if (selectionStart !== selectionEnd) area.setSelectionRange(begin, begin + lines.join("\n").length)
 }
 function keys(editor, area) {
-  let leaves = false
+  let leaves = true
   area.addEventListener("keydown", event => {
     if (event.isComposing || event.altKey) return
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
@@ -76,7 +77,8 @@ function keys(editor, area) {
     }
     if (event.key !== "Shift") leaves = false
   })
-  area.addEventListener("blur", () => { leaves = false })
+  area.addEventListener("blur", () => { leaves = true })
+  area.addEventListener("pointerdown", () => { leaves = false })
 }
 
 // Runs.
