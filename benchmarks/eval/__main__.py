@@ -48,9 +48,7 @@ def main() -> None:
     evaluation.tree, evaluation.evaluator = given.tree.resolve(), given.evaluator
     evaluation.scale = "small" if given.references else "full"
     with tempfile.TemporaryDirectory() as scratch:
-        rows = evaluation.measure(given.names, Path(scratch))
-    if given.save:
-        given.save.write_text(json.dumps({"scale": evaluation.scale, "rows": rows}, indent=1) + "\n")
+        evaluation.measure(given.names, Path(scratch), given.save)
 
 
 @define
@@ -63,8 +61,8 @@ class Evaluation:
     scale: str = "full"
     evaluator: str | None = None
 
-    def measure(self, wanted: list[str], scratch: Path) -> dict[str, dict[str, float]]:
-        """Measure the workloads whose names begin so, and print a line for each; returns the figures."""
+    def measure(self, wanted: list[str], scratch: Path, save: Path | None = None) -> None:
+        """Measure the workloads whose names begin so, print a line for each, and write all figures so far to a file."""
         own = environment(self.tree, scratch / "cache") | {"XDG_CACHE_HOME": str(scratch)}
         children = {engine: self._child(engine, own) for engine in self.engines}
         with_devices = self._child("xla", own | DEVICES)
@@ -82,6 +80,8 @@ class Evaluation:
                 chosen = children | {"xla": with_devices} if name in REPLICATED and "xla" in children else children
                 rows[name] = self._row(chosen, with_devices, name, scratch)
                 print(_line(name, rows[name], columns), flush=True)
+                if save is not None:
+                    save.write_text(json.dumps({"scale": self.scale, "rows": rows}, indent=1) + "\n")
         finally:
             for child in (*children.values(), with_devices):
                 child.close()
@@ -89,7 +89,6 @@ class Evaluation:
             several = [row for name, row in rows.items() if name.startswith("train_") == is_step]
             if several:
                 print(_line(f"geometric mean, {len(several)} {what}", _mean(several, columns), columns))
-        return rows
 
     def _child(self, engine: str, own: dict[str, str]) -> Child:
         python = self.evaluator if engine == "evaluator" and self.evaluator else sys.executable

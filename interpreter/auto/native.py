@@ -16,8 +16,7 @@ import json
 import os
 import platform
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from math import prod
 from pathlib import Path
@@ -228,6 +227,9 @@ class Native:
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         """The results of the part. An interrupt ends the call at once if a loop has an unknown number of trips."""
+        return self._call(values) if self.part.is_bounded else _in_thread(self._call, values)
+
+    def _call(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         try:
             operands = self._free.pop()
         except IndexError:
@@ -235,14 +237,32 @@ class Native:
         try:
             sharded = self.executable.execute_sharded(operands.filled(values))
             arrays = [array for (array,) in sharded.disassemble_into_single_device_arrays()]
-            if not self.part.is_bounded:
-                _wait(arrays)
             results = tuple([_taken(array, *given) for array, given in zip(arrays, self._gives, strict=True)])
         except Exception as error:
             self.failure = str(error)
             raise
-        self._free.append(operands)  # not after an interrupt: XLA still reads them
+        self._free.append(operands)
         return results
+
+
+def _in_thread(function: Callable[[Any], Any], given: Any) -> Any:
+    """The result of a function that runs in a thread, which an interrupt abandons: XLA handles no signals."""
+    outcome: list[Any] = []
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            outcome.append(function(given))
+        except BaseException as error:
+            outcome.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=work, name="xbuild native code", daemon=True).start()
+    done.wait()
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
 
 
 @define(eq=False)
@@ -297,14 +317,6 @@ def _exportable(value: Any, dtype: Any) -> Any:
     if not array.flags.writeable and array.size:  # XLA does not write to it
         return np.asarray(NativeMemory(array, array.ctypes.data, array.shape, array.dtype.str))
     return array if array.flags.writeable else array.copy()
-
-
-def _wait(arrays: Sequence[Any]) -> None:
-    """Wait for results; between two looks, Python handles signals."""
-    pause = 2e-5
-    while not all(array.is_ready() for array in arrays):
-        time.sleep(pause)
-        pause = min(1.5 * pause, 0.01)
 
 
 def _taken(array: Any, dtype: str, dims: tuple[int, ...], as_type: Any) -> Any:

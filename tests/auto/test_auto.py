@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import xbuild as xb
 from interpreter.auto import choosing, native, parts
 from interpreter.auto.choosing import choice_of
 from interpreter.engines.comparison import compare
+from tests.commands.command_line import usage, xbuild
 
 pytest.importorskip("jaxlib")
 pytestmark = pytest.mark.oracle
@@ -213,6 +216,24 @@ def test_a_loop_of_unknown_length_under_a_limit_stays() -> None:
         xb.evaluate(program, 1.0, engine="auto", limits=xb.Limits(trips=3))
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")
+def test_an_interrupt_ends_the_wait_for_a_loop_of_unknown_length() -> None:
+    program = xb.computation(xb.s64[()])(
+        lambda n: xb.while_(n, condition=lambda s: s > 0, body=lambda s: s - xb.maximum(xb.remainder(s, 2), 1))
+    )
+    settled(program, 5)
+    assert choice_of(program).state == "compiled"
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(xb.Stopped, match="interrupted"):
+            xb.evaluate(program, 300_000_000, engine="auto")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert any(thread.name == "xbuild native code" for thread in threading.enumerate())
+    assert xb.evaluate(program, 5, engine="auto") == 0
+
+
 def test_programs_that_reach_the_host_stay() -> None:
     @xb.custom_call_target("test_auto_doubles")
     def double(x: Any) -> Any:
@@ -304,3 +325,27 @@ def test_arguments_are_refused_as_in_the_interpreter() -> None:
     settled(program, X)
     with pytest.raises(xb.ArgumentError):
         xb.evaluate(program, X[:2], engine="auto")
+
+
+TEXT = """HloModule sums, replica_count=2
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+ENTRY e { x = f32[8,4] parameter(0)  t = f32[8,4] tanh(x)
+  r = f32[8,4] all-reduce(t), to_apply=add
+  ROOT m = f32[8,4] multiply(r, t) }"""
+
+
+def test_commands_say_what_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sums.hlo").write_text(TEXT)
+    monkeypatch.chdir(tmp_path)
+    shown = xbuild("show", "sums.hlo", "--plan", "--engine", "auto")
+    assert shown.exit_code == 0, shown.output
+    assert "# engine auto: interpreter so far: no run yet" in shown.stdout
+    assert "#   1 instruction in the interpreter: all-reduce is not a tested op" in shown.stdout
+    assert shown.stdout.count("= n") == 2
+    plain = xbuild("run", "sums.hlo", "--random", 0)
+    ran = xbuild("run", "sums.hlo", "--random", 0, "--engine", "auto")
+    assert ran.exit_code == 0, ran.output
+    assert ran.stdout == plain.stdout
+    assert ran.stderr.startswith("notice: engine auto: ")
+    assert usage(xbuild("show", "sums.hlo", "--engine", "auto")) == "--engine has no effect without --plan"
+    assert usage(xbuild("run", "sums.hlo", "--random", 0, "--engine", "auto", "--strict")).startswith("--strict needs")
