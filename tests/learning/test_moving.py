@@ -320,3 +320,69 @@ def test_a_click_cuts_a_matrix(opened: Callable[..., Any]) -> None:
     page.click(".matrix >> nth=1")
     assert page.input_value("#B") == "rows"
     assert "all-reduce of C" in page.inner_text("#status") or "all-gather of B" in page.inner_text("#status")
+
+
+# ----------------------------------------------------------------------------
+# Lanes
+
+SHAPE = xb.f32[2]
+
+
+def lane(device: int, order: list[int], meetings: list[Any], size: int) -> xb.Module:
+    """The program of a device: its meetings, one after another."""
+    builder = xb.Builder(f"device{device}")
+    value = xb.parameter(builder, number=0, shape=SHAPE)
+    for number in order:
+        meeting, channel = meetings[number], number + 1
+        if meeting["kind"] == "sum":
+            others = [(other,) for other in range(size) if other not in meeting["devices"]]
+            value = xb.all_reduce(value, xb.add, [tuple(meeting["devices"]), *others], channel_id=channel)
+            continue
+        token = xb.ops.after_all((), builder=builder)
+        if meeting["devices"][0] == device:
+            xb.ops.send_done(xb.ops.send(value, token, channel_id=channel), channel_id=channel)
+        else:
+            xb.ops.recv_done(xb.ops.recv(token, shape=SHAPE, channel_id=channel), channel_id=channel)
+    return xb.Module(f"device{device}", builder.build(value), is_scheduled=True)
+
+
+def test_lanes_end_as_the_check_says(opened: Callable[..., Any]) -> None:
+    """Orders drawn at random hang on the page if and only if the check refuses them, and stop where a run stops."""
+    page = opened("lanes")
+    programs = page.evaluate("PROGRAMS")
+    kinds = set()
+    for seed in range(200):
+        draw = random.Random(seed)
+        program = programs[draw.choice([*programs])]
+        orders = [draw.sample(order, len(order)) for order in program["orders"]]
+        found = page.evaluate("([meetings, orders]) => run(meetings, orders)", [program["meetings"], orders])
+        group = xb.ModuleGroup({n: lane(n, order, program["meetings"], len(orders)) for n, order in enumerate(orders)})
+        verdict = xb.check(group)
+        assert verdict.kind == ("deadlock" if any(found["stuck"]) else "ok"), orders
+        kinds.add(verdict.kind)
+        if any(found["stuck"]) and seed < 40:
+            with pytest.raises(xb.Stopped) as stopped:
+                xb.execute(group, [[np.zeros(2, np.float32)] for _ in orders], check=False)
+            stopped_at = [
+                state.standing.path[-1].instruction.attributes.channel_id - 1 if state.standing else None
+                for state in stopped.value.report.devices
+            ]
+            places = zip(orders, found["next"], found["stuck"], strict=True)
+            assert stopped_at == [order[place] if stuck else None for order, place, stuck in places]
+    assert kinds == {"ok", "deadlock"}
+
+
+def test_cards_move_by_keyboard_and_by_hand(opened: Callable[..., Any]) -> None:
+    page = opened("lanes", "program=sums")
+    assert page.inner_text("#status").startswith("Deadlock: device 0 stops at loss and waits for device 1")
+    assert page.locator(".wait").count() == 2
+    page.focus("[data-card='1 norm']")
+    page.keyboard.press("ArrowDown")
+    assert page.inner_text("#status") == "The program runs to its end: loss, then norm."
+    assert page.locator(".wait").count() == 0
+    box = page.locator("[data-card='0 norm']").bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 20, box["y"] - 60, steps=4)
+    page.mouse.up()
+    assert page.inner_text("#status").startswith("Deadlock")

@@ -36,6 +36,17 @@ PICTURES = {
             "Put the devices into nodes, so that some links are slow. Compare the ring with the hierarchical one.",
         ),
     ),
+    "lanes": Picture(
+        "Who waits for whom",
+        "Each device goes through its list from the top. A sum or a transfer ends when all its devices have reached "
+        "it. Drag the cards: which orders end?",
+        (
+            "Two sums: change one order so that the program ends. How many of the four pairs of orders end?",
+            "The ring of three: no two devices disagree about an order. Why does it hang, and which one change helps?",
+            "The pipeline: find all orders of stage 1 that end.",
+        ),
+        is_wide=True,
+    ),
     "pipeline": Picture(
         "Pipelines and their bubbles",
         "The layers of a model are split over stages, and a batch into microbatches. In which order should a stage run "
