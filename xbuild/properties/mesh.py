@@ -86,6 +86,10 @@ class Mesh:
 
     def size(self, axes: AxisNames) -> int:
         """Return the number of devices along an axis, or along several axes together."""
+        if isinstance(axes, str):
+            for name, size in self.sizes:
+                if name == axes:
+                    return size
         named = self.named(axes)
         return math.prod(size for name, size in self.sizes if name in named)
 

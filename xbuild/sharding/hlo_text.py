@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NoReturn, TypeAlias
 
@@ -358,6 +359,7 @@ def check_once(sharding: Sharding, scanner: Scanner) -> Sharding:
     return sharding
 
 
+@lru_cache(maxsize=4096)
 def named_text(sharding: Sharding, rank: int | None = None) -> str:
     """A sharding by names of axes, as XLA prints it; with `rank`, each dimension has an entry.
 
@@ -383,8 +385,11 @@ def named_text(sharding: Sharding, rank: int | None = None) -> str:
 
 def in_order(axes: Iterable[Axis], mesh: Mesh) -> tuple[Axis, ...]:
     """Axes in the order of a mesh, with adjacent parts merged."""
+    every = [*axes]
+    if len(every) < 2:
+        return (*every,)
     names = [name for name, _ in mesh.sizes]
-    return merge_parts(sorted(axes, key=lambda axis: (names.index(axis.name), axis.pre_size)))
+    return merge_parts(sorted(every, key=lambda axis: (names.index(axis.name), axis.pre_size)))
 
 
 def mesh_text(mesh: Mesh) -> str:

@@ -10,6 +10,7 @@ from attrs import field, frozen
 from shape_inference import refuse
 
 from ..core.graph import Computation, Instruction, Module
+from ..core.memos import memo
 from ..core.op import OPS
 from ..properties.device_groups import Groups, groups_of, pairs_of
 from ..properties.mesh import Mesh
@@ -40,6 +41,10 @@ class Regions:
 
 def regions(module: Module, mesh: Mesh) -> Regions:
     """The manual regions of a program on a mesh: those of Shardy, and those that HLO's shardings state."""
+    return memo(module, "regions", mesh, lambda: _find_regions(module, mesh))
+
+
+def _find_regions(module: Module, mesh: Mesh) -> Regions:
     found: dict[Instruction, Axes] = {}
     calls: set[Instruction] = set()
     waiting: list[tuple[Computation, Axes]] = [(module.entry, ())]
@@ -117,7 +122,8 @@ def stated_axes(instruction: Instruction, mesh: Mesh) -> Axes:
 
 def _join_axes(several: Iterable[Axes], mesh: Mesh) -> Axes:
     """All axes once, in the order of the mesh, without axes of size 1."""
-    return in_order({axis for axes in several for axis in axes if axis.size > 1}, mesh)
+    every = {axis for axes in several if axes for axis in axes if axis.size > 1}
+    return in_order(every, mesh) if every else ()
 
 
 def is_complete(axes: Axes, mesh: Mesh) -> bool:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from attrs import define, frozen
@@ -127,7 +128,17 @@ class FactorBuilder:
     """
 
     def __init__(self, instruction: Instruction) -> None:
-        self.operands, self.results = extents(instruction.operands), extents((instruction,))
+        self._begin(extents(instruction.operands), extents((instruction,)))
+
+    @classmethod
+    def of_extents(cls, operands: tuple[Dims, ...], results: tuple[Dims, ...]) -> FactorBuilder:
+        """The same for the extents of an instruction's arrays."""
+        builder = cls.__new__(cls)
+        builder._begin(operands, results)
+        return builder
+
+    def _begin(self, operands: tuple[Dims, ...], results: tuple[Dims, ...]) -> None:
+        self.operands, self.results = operands, results
         self._factors: list[Factor] = []
         self._maps: list[list[list[int]]] = [[[] for _ in dims] for dims in (*self.operands, *self.results)]
 
@@ -179,10 +190,17 @@ def pointwise(instruction: Instruction, kind: KindOf = pass_through) -> Sharding
 
     If an operand has extent 1 and the result a larger one, that dimension does not share the factor.
     """
-    builder = FactorBuilder(instruction)
-    for dim, size in enumerate(builder.results[0]):
-        places = [_matching(dims, dim, size) for dims in builder.operands]
-        builder.add(size, places, [_matching(dims, dim, size) for dims in builder.results], kind(dim))
+    results = extents((instruction,))
+    return _share_dims(extents(instruction.operands), results, tuple(map(kind, range(len(results[0])))))
+
+
+@lru_cache(maxsize=4096)
+def _share_dims(operands: tuple[Dims, ...], results: tuple[Dims, ...], kinds: tuple[FactorKind, ...]) -> ShardingRule:
+    """The rule of `pointwise`, by the extents of all arrays and the kind of each dimension."""
+    builder = FactorBuilder.of_extents(operands, results)
+    for dim, size in enumerate(results[0]):
+        places = [_matching(dims, dim, size) for dims in operands]
+        builder.add(size, places, [_matching(dims, dim, size) for dims in results], kinds[dim])
     return builder.rule()
 
 

@@ -169,6 +169,8 @@ class Sharding:
 
     def padded(self, rank: int) -> Sharding:
         """The same sharding with an entry for each of `rank` dimensions."""
+        if len(self.dims) >= rank:
+            return self
         return evolve(self, dims=(*self.dims, *[DimSharding()] * (rank - len(self.dims))))
 
     @property
@@ -184,7 +186,13 @@ class Sharding:
 
 def shard_dims(mesh: Mesh, dims: Iterable[Sequence[Axis]], unreduced: Iterable[Axis] = ()) -> Sharding:
     """A closed sharding by the axes of each dimension."""
-    return Sharding(mesh, tuple(DimSharding(tuple(axes)) for axes in dims), unreduced=tuple(unreduced))
+    return _shard_dims(mesh, tuple(map(tuple, dims)), tuple(unreduced))
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _shard_dims(mesh: Mesh, dims: tuple[tuple[Axis, ...], ...], unreduced: tuple[Axis, ...]) -> Sharding:
+    """The sharding of `shard_dims`: equal ones are one object, which is quick to compare."""
+    return Sharding(mesh, tuple(map(DimSharding, dims)), unreduced=unreduced)
 
 
 # ----------------------------------------------------------------------------

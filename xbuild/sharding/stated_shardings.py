@@ -257,8 +257,13 @@ def annotated(module: Module, shardings: Mapping[str | int, AnySharding | P], *,
     """
     if mesh is None and any(isinstance(each, P) for each in shardings.values()):
         mesh = mesh_of_shardings(module)
+    by_name: dict[str, Instruction] = {}
+    for computation in (module.entry, *module.computations):
+        for instruction in computation.instructions:
+            by_name.setdefault(instruction.name, instruction)
     found = {
-        _find_instruction(module, name): _read_short_form(name, sharding, mesh) for name, sharding in shardings.items()
+        _find_instruction(module, by_name, name): _read_short_form(name, sharding, mesh)
+        for name, sharding in shardings.items()
     }
     return with_shardings(module, found)
 
@@ -276,12 +281,10 @@ def _read_short_form(name: str | int, sharding: AnySharding | P, mesh: Mesh | No
     return by_spec(mesh, sharding)
 
 
-def _find_instruction(module: Module, name: str | int) -> Instruction:
+def _find_instruction(module: Module, by_name: Mapping[str, Instruction], name: str | int) -> Instruction:
     if isinstance(name, int):
         return _find_parameter(module, name)
-    every = (each for computation in (module.entry, *module.computations) for each in computation.instructions)
-    found = next((each for each in every if each.name == name), None)
-    return found or refuse("undefined_name", f"module {module.name} has no instruction {name!r}")
+    return by_name.get(name) or refuse("undefined_name", f"module {module.name} has no instruction {name!r}")
 
 
 def _find_parameter(module: Module, number: int) -> Instruction:

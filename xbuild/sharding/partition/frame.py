@@ -422,6 +422,7 @@ def _choose_stated(stated: object, other: object) -> object:
 # They are closed and have an entry for each dimension.
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def normalize(sharding: Sharding, rank: int) -> Sharding:
     """The sharding reduced to its axes: no open dimensions, no priorities, no axes of size 1."""
     dims = (merge_parts(_drop_unit_axes(sharding.dim(number).axes)) for number in range(rank))

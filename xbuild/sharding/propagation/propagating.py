@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from attrs import evolve
@@ -128,17 +128,18 @@ def propagate(
     program = on_one_mesh(program, found_mesh)
     check_is_global(program, found_mesh, "propagate")
     program = copy_callees(program)
-    flow = flow_of(program)
-    read_stated_shardings(flow, found_mesh)
-    read_regions(flow, found_mesh)
-    number_nodes(flow)
-    if strategy == "dialect":
-        Dialect(flow).run()
-    else:
-        FixedPoint(flow, factors).run()
-    shardings = shardings_of(flow, found_mesh)
-    written = {each: sharding for each, sharding in shardings.items() if not _keeps_stated_sharding(each)}
-    return Propagated(with_shardings(program, written), found_mesh, strategy, shardings, flow)
+    with limits.no_collection():
+        flow = flow_of(program)
+        read_stated_shardings(flow, found_mesh)
+        read_regions(flow, found_mesh)
+        number_nodes(flow)
+        if strategy == "dialect":
+            Dialect(flow).run()
+        else:
+            FixedPoint(flow, factors).run()
+        shardings = shardings_of(flow, found_mesh)
+        written = {each: sharding for each, sharding in shardings.items() if not _keeps_stated_sharding(each)}
+        return Propagated(with_shardings(program, written), found_mesh, strategy, shardings, flow)
 
 
 def _keeps_stated_sharding(instruction: Instruction) -> bool:
@@ -519,6 +520,10 @@ class FixedPoint:
                 nodes = self._taking if place < node.num_operands else self._making
                 nodes.setdefault(tensor, []).append(node)
         self._turn, self._count = Turn(0, 0, ""), 0
+        self._changes: dict[Hashable, list[Change]] = {}
+        self._numbers: dict[Hashable, int] = {}  # of equal rules, and of equal states of arrays
+        self._rules: dict[FlowNode, int] = {}
+        self._states: dict[Tensor, tuple[int, int]] = {}  # with the version that had the state
 
     def run(self) -> None:
         """Propagate at all levels for each priority of the user."""
@@ -570,48 +575,77 @@ class FixedPoint:
         return self._making.get(tensor, []) + self._taking.get(tensor, [])[::-1]
 
     def _propagate(self, node: FlowNode, strategy: Strategy, directions: Sequence[Direction]) -> list[Tensor]:
-        """Propagate along one node; the arrays whose axes changed."""
+        """Propagate along one node, with the source of each step; the arrays whose axes changed."""
         tensors = node.tensors
         if not any(tensor.is_cut for tensor in tensors):
             return []
         seen = (strategy, directions, *[tensor.version for tensor in tensors])
         if seen == node.seen:
             return []
-        views = self._views(node)
-        strategy(node, views, directions)
-        changed = []
-        for number, (tensor, own, dims) in enumerate(zip(tensors, views, node.maps, strict=True)):
-            axes = dims_of(own, dims, node.rule.factors)
-            if axes != tensor.axes and not tensor.is_fixed:
-                changed.append((number, tensor, axes))
-        self._apply(node, changed)
+        changes = self._find_changes(node, strategy, directions)
+        for number, axes, sources in changes:
+            tensor = tensors[number]
+            for dim, source, source_dim in sources:
+                self._count += 1
+                step = (dim, tensor.axes[dim], axes[dim], node, tensors[source], source_dim, self._turn, self._count)
+                tensor.steps.append(ShardingStep(*step))
+        for number, axes, _ in changes:
+            tensors[number].axes = [*axes]
+            tensors[number].version += 1
         node.seen = (strategy, directions, *[tensor.version for tensor in tensors])
-        if any(tensors.count(tensor) > 1 for _, tensor, _ in changed):
+        if any(tensors.count(tensors[number]) > 1 for number, _, _ in changes):
             node.seen = ()
-        return [tensor for _, tensor, _ in changed]
+        return [tensors[number] for number, _, _ in changes]
 
-    @staticmethod
-    def _views(node: FlowNode) -> list[View]:
-        factors = node.rule.factors
-        return [view(tensor, dims, factors) for tensor, dims in zip(node.tensors, node.maps, strict=True)]
+    def _find_changes(self, node: FlowNode, strategy: Strategy, directions: Sequence[Direction]) -> list[Change]:
+        """The changes along a node, computed once for nodes with equal rules whose arrays have equal states."""
+        rule = node.rule, node.num_operands, node.is_elementwise
+        if node not in self._rules:
+            self._rules[node] = self._numbers.setdefault(rule, len(self._numbers))
+        key = (strategy, directions, self._rules[node], *map(self._state, node.tensors))
+        if key not in self._changes:
+            self._changes[key] = [*_list_changes(node, strategy, directions)]
+        return self._changes[key]
 
-    def _apply(self, node: FlowNode, changed: Sequence[tuple[int, Tensor, list[Axes]]]) -> None:
-        """Give arrays their new axes, and record where each step came from."""
-        before = self._views(node) if changed else []
-        for number, tensor, axes in changed:
-            for dim, (old, new) in enumerate(zip(tensor.axes, axes, strict=True)):
-                if old != new:
-                    source, source_dim = _find_source(node, before, number, dim)
-                    self._count += 1
-                    tensor.steps.append(ShardingStep(dim, old, new, node, source, source_dim, self._turn, self._count))
-        for _, tensor, axes in changed:
-            tensor.axes = axes
-            tensor.version += 1
+    def _state(self, tensor: Tensor) -> int:
+        """A number for all about an array on which its changes depend."""
+        version, number = self._states.get(tensor, (-1, 0))
+        if version != tensor.version:
+            state = (*tensor.axes,), (*tensor.closed,), tensor.banned, tensor.is_fixed
+            number = self._numbers.setdefault(state, len(self._numbers))
+            self._states[tensor] = tensor.version, number
+        return number
 
 
-def _find_source(node: FlowNode, views: Sequence[View], number: int, dim: int) -> tuple[Tensor, int]:
-    """The array, and its dimension, from which a dimension gets its axes: one with more axes along the same factor."""
-    best: tuple[int, int, Tensor, int] | None = None
+Change: TypeAlias = tuple[int, list[Axes], list[tuple[int, int, int]]]
+"""The place of an array at a node, its new axes, and for each dimension that changes the place of the array, and its
+dimension, from which the axes come."""
+
+
+def _list_changes(node: FlowNode, strategy: Strategy, directions: Sequence[Direction]) -> Iterator[Change]:
+    """The arrays of a node to which a strategy gives other axes."""
+    views = _views(node)
+    strategy(node, views, directions)
+    before: list[View] = []
+    for number, (tensor, own, dims) in enumerate(zip(node.tensors, views, node.maps, strict=True)):
+        axes = dims_of(own, dims, node.rule.factors)
+        if axes != tensor.axes and not tensor.is_fixed:
+            before = before or _views(node)
+            moved = [dim for dim, (old, new) in enumerate(zip(tensor.axes, axes, strict=True)) if old != new]
+            yield number, axes, [(dim, *_find_source(node, before, number, dim)) for dim in moved]
+
+
+def _views(node: FlowNode) -> list[View]:
+    factors = node.rule.factors
+    return [view(tensor, dims, factors) for tensor, dims in zip(node.tensors, node.maps, strict=True)]
+
+
+def _find_source(node: FlowNode, views: Sequence[View], number: int, dim: int) -> tuple[int, int]:
+    """The place of the array, and its dimension, from which a dimension gets its axes.
+
+    It is one with more axes along the same factor.
+    """
+    best: tuple[int, int, int, int] | None = None
     for factor in node.maps[number][dim]:
         own = views[number][factor].axes
         for other, tensor in enumerate(node.tensors):
@@ -620,8 +654,8 @@ def _find_source(node: FlowNode, views: Sequence[View], number: int, dim: int) -
                 place = next(n for n, numbers in enumerate(node.maps[other]) if factor in numbers)
                 size = sum(len(each) for each in tensor.axes)
                 if best is None or (len(axes), size) > best[:2]:
-                    best = (len(axes), size, tensor, place)
-    return (best[2], best[3]) if best is not None else (node.tensors[number], dim)
+                    best = (len(axes), size, other, place)
+    return (best[2], best[3]) if best is not None else (number, dim)
 
 
 def _make_result_node(flow: Flow, number: int) -> FlowNode:
