@@ -142,3 +142,16 @@ def test_the_command_prints_the_page_and_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("number", "text"), [(0, "0"), (999, "999"), (999.6, "1 k"), (24.7e15, "24.7 P")])
 def test_numbers_are_short(number: float, text: str) -> None:
     assert short(number) == text
+
+
+def test_a_dump_has_a_line_for_each_module(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        text = f"HloModule {name}\nENTRY e {{\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] add(x, x)\n}}\n"
+        (tmp_path / f"{name}.hlo").write_text(text)
+    result = CliRunner().invoke(main, ["cost", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert [line.partition(":")[0] for line in result.stdout.splitlines()] == ["one", "two"]
+    document = json.loads(CliRunner().invoke(main, ["cost", str(tmp_path), "--json"]).stdout)
+    assert "needs 32 B of memory" in result.stdout
+    assert len(document["programs"]) == 2
+    assert CliRunner().invoke(main, ["cost", str(tmp_path), "--machine", "h100"]).exit_code == 2

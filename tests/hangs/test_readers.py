@@ -290,3 +290,17 @@ def test_processes_that_the_guard_waited_for_are_at_fault(tmp_path: Path) -> Non
     diagnosis = find(log)
     assert [(root.rank, root.kind) for root in diagnosis.roots] == [(2, "never_launched")]
     assert diagnosis.waiting == {0: [2], 1: [2]}
+
+
+def test_a_process_that_ended_is_not_at_a_barrier_in_another_order(tmp_path: Path) -> None:
+    log = tmp_path / "rank0.log"
+    log.write_text(
+        "xbuild guard: process 0 waits for process 1 to compile jit_f, at most 60 s\n"
+        "Barrier timed out. Id: Shutdown::1. This usually happens because a task did not come.\n"
+        "# of tasks that reached the barrier: 1/2.\n"
+        "The first task at the barrier: 1. Some timed out task names:\n0\n"
+    )
+    diagnosis = find(log)
+    assert [(root.rank, root.kind) for root in diagnosis.roots] == [(1, "never_launched")]
+    assert diagnosis.waiting == {0: [1]}
+    assert "rank 1 ended without compiling the program that the others compiled" in diagnosis.job.facts

@@ -16,7 +16,7 @@ from ..properties.effects import FOLLOWED, collective_in, spelling
 from ..properties.sources import deciders
 from .model.describe import groups_text
 from .model.program import devices_text
-from .replicated_values import Replication, origin_text, value_text
+from .replicated_values import Replication, origin_text, path_of_difference, value_text
 
 _HEADS = ("value", "shape", "on the devices", "why")
 _WIDEST = 40
@@ -49,7 +49,7 @@ def _rows(
             yield _row(values, in_line(each.name), each, reason)
     results = entry.root.operands if entry.root.opcode == "tuple" else (entry.root,)
     for number, each in enumerate(results):
-        reason = "" if _is_equal(values, each) else origin_text(values, each)
+        reason = "" if _is_equal(values, each) else _origin_text(values, each)
         yield _row(values, f"result {number} ({in_line(each.name)})", each, reason)
 
 
@@ -64,7 +64,7 @@ def _reason(values: Replication, each: Instruction, in_entry: bool, is_decisive:
     if each.opcode == "parameter":
         if not in_entry:
             return ""
-        return "the program states it" if is_equal else origin_text(values, each)
+        return "the program states it" if is_equal else _argument_text(values, each)
     behind = [operand for operand in each.operands if operand in known]
     is_equal_behind = all(_is_equal(values, operand) for operand in behind)
     if collective_in(each) is not None and not each.opcode.endswith("_done"):
@@ -77,6 +77,20 @@ def _reason(values: Replication, each: Instruction, in_entry: bool, is_decisive:
         names = ", ".join(in_line(operand.name) for operand in behind[:_MOST_OPERANDS])
         return f"computed from {names}: the same on each device"
     return ""
+
+
+def _argument_text(values: Replication, parameter: Instruction) -> str:
+    if all(len(group) == 1 for group in values.groups(parameter)):
+        return "each device gets its own"
+    return "its sharding splits it: the devices in braces hold the same part"
+
+
+def _origin_text(values: Replication, each: Instruction) -> str:
+    """Where the difference of a value begins."""
+    path_back = path_of_difference(values, each)
+    if path_back is None or path_back[-1][0].opcode != "parameter":
+        return origin_text(values, each)
+    return f"computed from {in_line(path_back[-1][0].name)}"
 
 
 def _begins(each: Instruction) -> bool:

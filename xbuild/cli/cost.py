@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from ..costs.report import short
 from ..files.arrays import replacing
 from ..timelines import Timeline
 from ..timelines.machines import MACHINES
-from .formats import say_result
-from .group import load, main, require, stop, takes_target
+from .formats import say_programs, say_result
+from .group import load, main, module_targets, require, stop, takes_target
 from .options import (
     check_machine,
     partition_or_warn,
@@ -82,6 +83,8 @@ def cost(
 ) -> None:
     """Count the FLOPs, bytes, memory and communication of each device, and model the time on a machine.
 
+    For a dump folder with several modules, the command prints one line for each; FOLDER#NAME selects one.
+
     The command does not run the program. Every trip of a loop is counted. A loop whose trip count is unknown counts as
     one trip and is marked with a question mark. The timeline models instructions with the machine's roofline, and
     collectives with latency and bandwidth. Use the timeline for bounds and comparisons, not to predict milliseconds.
@@ -97,6 +100,10 @@ def cost(
     check_distinct(
         {**target_input(target), "--machine": machine}, {f"--{option}": path for option, path in files.items()}
     )
+    modules = module_targets(target, "by", "top", "machine")
+    if len(modules) > 1:
+        _say_modules(modules)
+        return
     program = load(target)
     program = partition_or_warn(program, "counted")
     mesh = None if (split := partitioned_target()) is None else split.partitioned.mesh
@@ -114,6 +121,16 @@ def cost(
         if not timeline:
             say()
         _say_table(modelled.table(top or MOST_ROWS))
+
+
+def _say_modules(modules: Sequence[str]) -> None:
+    """Print one line for each module of a dump, or all costs as one document."""
+    costs = [(each, xbuild.cost(partition_or_warn(load(each), "counted"))) for each in modules]
+    if prints_document():
+        say_programs([(each, counted.to_dict(), list(counted.issues)) for each, counted in costs])
+        return
+    say_lines([(str(counted).partition("\n")[0],) for _, counted in costs])
+    say(f"notice: xbuild cost {shlex.quote(modules[0])} prints the tables", err=True)
 
 
 def _memory_issues(modelled: Timeline) -> Iterator[Issue]:

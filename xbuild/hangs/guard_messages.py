@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .records import GuardMessage, Launch, RankRecord, StuckJob
+from .records import GuardMessage, Launch, RankRecord, StuckJob, name_ranks
 
 _MESSAGE = re.compile(r"^(?P<prefix>[^\n]{0,80}?)xbuild guard: (?P<text>[^\n]*)$", re.MULTILINE)
 _VERDICT = re.compile(
@@ -26,6 +26,8 @@ _ABSENT = re.compile(
 _UNREAD = re.compile(r"(?P<name>\S+) runs without a verdict: (?P<why>.*)")
 _IS_REPORT = re.compile(r"(?:deadlock|error|depends): ")
 _MOST_LINES = 60
+_GROUP = " on all processes"
+"""The end of the name of a group of processes that compile one program."""
 
 
 def read_guard_messages(job: StuckJob, text: str, source: str) -> bool:
@@ -80,7 +82,7 @@ def _report_after(text: str, message: re.Match[str]) -> Iterator[str]:
 
 def _add_absent(job: StuckJob, name: str, absent: tuple[int, ...], waiting: tuple[int, ...], source: str) -> None:
     """Add the compilation of a program as a group of processes, at which some wait for those that are absent."""
-    group = job.group(f"processes that compile {name}")
+    group = job.group(f"{name}{_GROUP}")
     group.members = tuple(sorted({*(group.members or ()), *absent, *waiting}))
     for rank in sorted({*absent, *waiting}):
         record = job.ranks.setdefault(rank, RankRecord(rank, source, is_partial=True, is_ordered=False))
@@ -88,6 +90,25 @@ def _add_absent(job: StuckJob, name: str, absent: tuple[int, ...], waiting: tupl
             record.launched[group.name] = 1
             compiled = Launch(group.name, 1, f"compilation of {name}", len(record.operations), False)
             record.replace_operations([*record.operations, compiled])
+
+
+def leave_out_shutdown(job: StuckJob) -> None:
+    """Remove the barrier at the end of scripts if a process that the guard waited for is at it: it only ended."""
+    absent = {
+        rank
+        for name, group in job.groups.items()
+        if name.endswith(_GROUP)
+        for rank in group.members or ()
+        if name not in job.ranks[rank].launched
+    }
+    for name in [each for each in job.groups if each.startswith("Shutdown")]:
+        ended = sorted(rank for rank in absent if name in job.ranks[rank].launched)
+        if ended:
+            job.facts.append(f"{name_ranks(ended)} ended without compiling the program that the others compiled")
+            del job.groups[name]
+            for record in job.ranks.values():
+                record.launched.pop(name, None)
+                record.replace_operations([each for each in record.operations if each.group != name])
 
 
 def _numbers(text: str) -> tuple[int, ...]:

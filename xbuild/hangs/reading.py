@@ -11,6 +11,7 @@ from typing import Any
 
 from ..files.arrays import ArchiveError, read_text, regular
 from .flight_recorder import is_flight_recorder, read_flight_recorder
+from .guard_messages import leave_out_shutdown
 from .logs import read_log
 from .nccl import add_inspected, is_inspector, is_ras, is_ras_text, read_inspector, read_ras, read_ras_text
 from .plain_pickles import MOST_BYTES, check_plain, read_plain_pickle
@@ -42,6 +43,7 @@ def read_job(paths: Sequence[str | os.PathLike[str]]) -> StuckJob:
         elif not _read_file(job, path, place):
             unread.append(path)
     add_inspected(job)
+    leave_out_shutdown(job)
     job.ranks = {rank: job.ranks[rank] for rank in sorted(job.ranks)}
     if not job.formats and job.programs:
         target = find_program(job, paths)
