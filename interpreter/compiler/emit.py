@@ -34,6 +34,7 @@ from xbuild.properties.effects import CALLERS, is_under_way
 from ..kernels.dots import dot_knowing
 from ..kernels.elementwise import BINARY, NEAR_ZERO, UNARY
 from ..kernels.flushing import flushed, flushing
+from ..kernels.functions import beside_number
 from ..kernels.lifting import common
 from ..rules import compute, planned
 from ..rules.limits import check_time, trips
@@ -52,7 +53,7 @@ from .lines import MARK, SET_UP, Lines, Path, PlanPlace
 from .prepared import prepared_text
 from .requests import Expr, spell, target
 from .sharing import FREE, CallPath, emit_shared, is_costly, site_of
-from .shortcuts import IN_PLACE, WITH_ROWS, Shortcuts, no_shortcuts, shortcuts_of, ufunc_of
+from .shortcuts import IN_PLACE, Shortcuts, no_shortcuts, shortcuts_of, ufunc_of
 
 # ----------------------------------------------------------------------------
 # The hook of strict checks
@@ -434,13 +435,11 @@ class Emitter:
 
     def operands_of(self, instruction: Instruction, shortcuts: Shortcuts, local: dict[Instruction, Expr]) -> list[Expr]:
         """The expressions that the lines of an instruction read for its operands."""
-        if instruction not in shortcuts.sources and instruction.opcode not in WITH_ROWS:
+        if instruction not in shortcuts.sources:
             return [local[operand] for operand in instruction.operands]
         found: list[Expr] = []
-        for place, (value, suffix) in enumerate(shortcuts.sources_of(instruction)):
-            row = shortcuts.rows.get((instruction, place))
-            expr = local[value] if row is None else self.bind("c", row)
-            found.append(f"{spell(expr)}{suffix}" if suffix else expr)
+        for value, suffix in shortcuts.sources_of(instruction):
+            found.append(f"{spell(local[value])}{suffix}" if suffix else local[value])
         return found
 
     def is_shared(self, instruction: Instruction, path: Path) -> bool:
@@ -596,7 +595,13 @@ def _expression(emitter: Emitter, instruction: Instruction, operands: Sequence[s
     text = operator_text(instruction, operands)
     if text is not None or emitter.inside is None:
         return text
-    return prepared_text(emitter, instruction, operands, emitter.shortcuts_of(emitter.inside))
+    shortcuts = emitter.shortcuts_of(emitter.inside)
+    number = shortcuts.numbers.get(instruction)
+    if number is None:
+        return prepared_text(emitter, instruction, operands, shortcuts)
+    whole, value = kernel(instruction), shortcuts.constants[shortcuts.sources_of(instruction)[number][0]]
+    assert whole is not None
+    return f"{emitter.bind('r', beside_number(whole, value, number))}({operands[1 - number]})"
 
 
 def _rule_for_flushed_operands(emitter: Emitter, instruction: Instruction) -> Callable[..., Any] | None:

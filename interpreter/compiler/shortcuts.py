@@ -88,23 +88,22 @@ def _literal_of(instruction: Instruction, known: Mapping[Instruction, Array]) ->
     return known.get(instruction)
 
 
-WITH_ROWS = frozenset({"maximum", "minimum"})
-"""The ops that read a number as rows of it."""
-
-_WIDE_ROW = 128
-"""The least extent of a row that is filled instead of repeated by a stride of zero."""
+_BESIDE_NUMBERS = frozenset({"maximum", "minimum"})
+"""The ops that NumPy computes faster with a row of equal numbers than with one number."""
 
 
-def _filled_rows(value: Array) -> Array:
-    """A broadcast scalar with its rows filled: NumPy's maximum and minimum take 4 times as long with one number."""
-    row = np.full(value.shape[-1:], value.flat[0])
-    filled = np.broadcast_to(row, value.shape)
-    filled.flags.writeable = False
-    return filled
-
-
-def _is_repeated_scalar(value: Array | None) -> bool:
-    return value is not None and not any(value.strides) and value.shape[-1] >= _WIDE_ROW and value.nbytes > 0
+def _number_place(instruction: Instruction, found: Shortcuts) -> int | None:
+    """The place of the operand of a maximum or a minimum that is one number, beside a complete operand."""
+    if instruction.opcode not in _BESIDE_NUMBERS or native_type(instruction) is None:
+        return None
+    sources = found.sources_of(instruction)
+    for place, (value, _) in enumerate(sources):
+        number, (other, suffix) = found.constants.get(value), sources[1 - place]
+        if number is None or not number.size or any(number.strides) or other in found.constants:
+            continue
+        if number.flat[0] == number.flat[0]:  # of two NaNs NumPy returns either
+            return place if not suffix and other.shape.dims == instruction.shape.dims else None  # type: ignore[union-attr]
+    return None
 
 
 # ----------------------------------------------------------------------------
@@ -350,7 +349,8 @@ class Shortcuts:
 
     `constants` have the values of instructions that need no line. `sources` are given for the instructions that read
     something else than their operands. Each of the `products` is a transpose that is computed as a product with its
-    operands exchanged. `sums` are the sums that do not round their product.
+    operands exchanged. `sums` are the sums that do not round their product. `numbers` are the maxima and minima with
+    one number, each with the place of that operand.
     """
 
     constants: Mapping[Instruction, Array]
@@ -358,7 +358,7 @@ class Shortcuts:
     products: Mapping[Instruction, Instruction]
     sums: Mapping[Instruction, Instruction]
     live: frozenset[Instruction]
-    rows: Mapping[tuple[Instruction, int], Array] = field(factory=dict)
+    numbers: Mapping[Instruction, int] = field(factory=dict)
 
     def sources_of(self, instruction: Instruction) -> tuple[Source, ...]:
         """What a plan reads for each operand of an instruction."""
@@ -392,7 +392,6 @@ def shortcuts_of(computation: Computation) -> Shortcuts:
     users = users_of(computation) if any(i.opcode == "transpose" for i in computation.instructions) else {}
     sources: dict[Instruction, tuple[Source, ...]] = {}
     products: dict[Instruction, Instruction] = {}
-    rows: dict[tuple[Instruction, int], Array] = {}
     for instruction in computation.instructions:
         if instruction in sums:
             continue
@@ -405,11 +404,9 @@ def shortcuts_of(computation: Computation) -> Shortcuts:
             sources[instruction] = tuple((operand, "") for operand in product.operands[::-1])
         elif (narrow := _sources(instruction, known)) is not None:
             sources[instruction] = narrow
-        if instruction.opcode in WITH_ROWS:
-            for place, operand in enumerate(instruction.operands):
-                if _is_repeated_scalar(known.get(operand)):
-                    rows[instruction, place] = _filled_rows(known[operand])
-    found = Shortcuts(known, sources, products, sums, frozenset(), rows)
+    found = Shortcuts(known, sources, products, sums, frozenset())
+    places = {i: _number_place(i, found) for i in computation.instructions if i.opcode in _BESIDE_NUMBERS}
+    found = evolve(found, numbers={i: place for i, place in places.items() if place is not None})
     if not sources:
         return evolve(found, live=live(computation))
     needed = live_instructions(computation.instructions, computation.root, found.reads)

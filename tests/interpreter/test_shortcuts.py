@@ -15,7 +15,7 @@ from interpreter.compiler.emit import PlanOptions
 from interpreter.compiler.plan import plan_of, plan_source
 from shape_inference.trees import flatten
 
-SHAPES = [(64, 32), (3, 1024), (96,), (8, 4, 40)]
+SHAPES = [(64, 96), (5, 1000), (96,), (8, 4, 40), (6, 8, 128)]
 UNARY = [xb.negate, xb.abs, xb.tanh, xb.exponential, xb.floor]
 BINARY = [xb.add, xb.subtract, xb.multiply, xb.divide, xb.maximum, xb.minimum]
 TYPES = [xb.f32, xb.f64, xb.bf16, xb.s32, xb.f16]
