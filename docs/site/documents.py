@@ -19,8 +19,9 @@ def make(stage: Stage) -> None:
     for source, name in _OUTSIDE.items():
         path = ROOT / f"{source}.md"
         stage.page(name, _turned(path.read_text(), path))
-    for path in sorted((ROOT / "docs" / "pictures").iterdir()):
-        stage.file(f"pictures/{path.name}", path)
+    for folder in ("pictures", "performance"):
+        for path in sorted((ROOT / "docs" / folder).iterdir()):
+            stage.file(f"{folder}/{path.name}", path)
     for path in sorted((ROOT / "docs" / "pages").iterdir()):
         stage.file(f"_extra/pages/{path.name}", path)
 
