@@ -186,7 +186,7 @@ class ProgramComparison:
                 with read_by(reading):
                     by_trips = self._verdict_by_trips()
                 if by_trips is not None:
-                    return self._after_float_runs(by_trips, time.process_time() - begun)
+                    return self.after_float_runs(by_trips, time.process_time() - begun)
             return None
 
         return self._decided(found)
@@ -238,10 +238,10 @@ class ProgramComparison:
             with read_by(reading):
                 found = self._verdict_over_fields()
             if found is not None:
-                return self._after_float_runs(found, time.process_time() - begun) if found else found
+                return self.after_float_runs(found, time.process_time() - begun) if found else found
         with read_by(self.reading):
             found = self._verdict_on_difference()
-        return self._after_float_runs(found, time.process_time() - begun) if found else found
+        return self.after_float_runs(found, time.process_time() - begun) if found else found
 
     def _restarts(self) -> Iterator[LiteralReading]:
         """The readings of literals to try, in order; the draws start again with each."""
@@ -378,8 +378,8 @@ class ProgramComparison:
                 return False
             return self._first_difference(left, right) is None
 
-    def _after_float_runs(self, found: Equivalence, seconds: float) -> Equivalence:
-        """The verdict on programs that are equal over the fields, after runs in floating point."""
+    def after_float_runs(self, found: Equivalence, seconds: float = 0.0) -> Equivalence:
+        """The verdict on programs that are equal over the fields, which took so many seconds, after float runs."""
         seen = run_probes(self, seconds)
         if seen.difference is not None:
             reason = "the programs agree over prime fields, but differ in floating point"

@@ -23,8 +23,8 @@ from ..rules.limits import Limits
 from ..runtime.run import Refused
 from .comparison import BEYOND_ARITHMETIC, ProgramComparison
 from .draws import domains_of
-from .folded_literals import with_folded_literals
 from .layouts import Layouts, ResolvedLayouts, layouts_in_text, own_layouts, resolve_layouts, with_more
+from .other_readings import other_readings
 from .reduction import LARGE, SmallerPrograms, has_long_loops, reduced, work
 from .rules.opaque import RowDims, is_opaque
 from .run import Subject
@@ -203,7 +203,7 @@ def _compare(
         smaller = at_smaller()
         if smaller is not None:
             return smaller[0].given_verdict(smaller[1].verdict(), (first, second))
-    found = compared(
+    comparison = compared(
         first,
         second,
         layouts,
@@ -211,15 +211,16 @@ def _compare(
         values=values,
         smaller=partial(at, with_smaller_extents),
         wider=partial(at, wider),
-    ).verdict()
+    )
+    found = comparison.verdict()
     if found.undecided != (BEYOND_ARITHMETIC,) or values:
         return found
-    folded = with_folded_literals(first.program, second.program)
-    if folded is None:
-        return found
-    one, other = (Subject(program, first.rowwise) for program in folded.programs)
-    again = compared(one, other, layouts, arguments=arguments).verdict()
-    return folded.verdict(again) if again else found
+    for read in other_readings(first.program, second.program):
+        one, other = (Subject(program, first.rowwise) for program in read.programs)
+        again = compared(one, other, layouts, arguments=arguments).verdict()
+        if again:
+            return read.verdict(comparison.after_float_runs(again))
+    return found
 
 
 def _read_programs(*programs: Any) -> list[Any]:

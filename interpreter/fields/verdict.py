@@ -302,8 +302,8 @@ def _assumption_text(name: str, count: int) -> str:
 
 
 _UNITS = {
-    "literals": "constant", "types": "output", "domain": "argument", "range": "kind", "constants": "pair",
-    "layouts": "input", "rows": "function", "extents": "extent", "trips": "loop",
+    "literals": "constant", "masks": "constant", "types": "output", "domain": "argument", "range": "kind",
+    "constants": "pair", "layouts": "input", "rows": "function", "extents": "extent", "trips": "loop",
 }  # fmt: skip
 """What is counted, if not instructions."""
 _MEANING = {
@@ -316,6 +316,7 @@ _MEANING = {
     "random numbers": "treated as functions of their operands and of the device's number of draws",
     "quotients": "assumed neither to divide by 0 nor to cancel a factor that is 0 or infinite",
     "literals": "read as exact numbers that round to them, such as 0.1",
+    "masks": "large negative numbers, such as -1e9, taken as minus infinity; values that reach them are not compared",
     "types": "floats with a different width in the other program",
     "domain": "compared only on the numbers of a domain",
     "constants": "constants whose elements the text omits, taken as equal unknown numbers",

@@ -7,12 +7,16 @@ import pytest
 from tests.equivalence.flash import Case, cases
 
 QUICK = (
-    "halves, causal, float32", "jax.nn, full, float32",
+    "halves, causal, float32", "jax.nn, full, float32", "jax.nn, causal, bfloat16",
+    "logarithms, full, float32, no rescaling",
     "scan, causal, float32, mask off by one", "scan, full, float32, no rescaling",
     "unrolled, causal, float32, block left out", "loop, full, float32, denominator not rescaled",
     "halves, full, float32, no rescaling", "scan, full, bfloat16, maximum too large",
 )  # fmt: skip
-LONGER = "scan, causal, float32", "unrolled, full, bfloat16", "loop, causal, float32", "ring, causal, float32"
+LONGER = (
+    "logarithms, causal, float32", "scan, causal, float32", "unrolled, full, bfloat16", "loop, causal, float32",
+    "ring, causal, float32",
+)  # fmt: skip
 NAMES = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LONGER)]
 
 

@@ -210,6 +210,52 @@ def test_a_function_of_literals_is_equal_to_a_literal_that_is_near() -> None:
     assert xb.equivalent(whole, FOLDED.format(scale=TABLE % "-4.7")).kind == "different"
 
 
+MASKED = """HloModule masked
+largest {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b)
+}}
+sum {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}}
+ENTRY main {{
+  x = f32[2,4] parameter(0)
+  keep = pred[2,4] {keep}
+  low = f32[] constant({low})
+  lows = f32[2,4] broadcast(low), dimensions={{}}
+  scores = f32[2,4] select(keep, x, lows)
+  none = f32[] constant(-inf)
+  top = f32[2] reduce(scores, none), dimensions={{1}}, to_apply=largest
+  tops = f32[2,4] broadcast(top), dimensions={{0}}
+  away = f32[2,4] subtract(scores, tops)
+  weights = f32[2,4] exponential(away)
+  zero = f32[] constant(0)
+  total = f32[2] reduce(weights, zero), dimensions={{1}}, to_apply=sum
+  totals = f32[2,4] broadcast(total), dimensions={{0}}
+  ROOT y = f32[2,4] divide(weights, totals)
+}}
+"""
+KEPT, OTHERS, BY_DATA = "constant({{1,0,0,0},{1,1,0,0}})", "constant({{1,0,0,0},{0,1,0,0}})", "parameter(1)"
+
+
+@pytest.mark.parametrize(
+    ("low", "keep", "other", "kind"),
+    [
+        ("-1e9", KEPT, KEPT, "equal"),
+        ("-5", KEPT, KEPT, "different"),
+        ("-1e9", KEPT, OTHERS, "different"),
+        ("-1e9", BY_DATA, BY_DATA, "different"),  # a row without keys
+    ],
+)
+def test_a_finite_mask_is_compared_with_an_infinite_one(low: str, keep: str, other: str, kind: str) -> None:
+    found = xb.equivalent(MASKED.format(keep=keep, low=low), MASKED.format(keep=other, low="-inf"))
+    assert found.kind == kind, str(found)
+    assert ("masks" in dict(found.assumed)) == (kind == "equal")
+
+
 def test_a_degree_that_is_too_high_is_named() -> None:
     def powers(x: Any) -> Any:
         for _ in range(40):

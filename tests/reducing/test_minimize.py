@@ -196,6 +196,34 @@ def test_an_interrupt_ends_the_search_with_the_smallest_program_so_far() -> None
     assert found.after < found.before
 
 
+HALF = """HloModule half, is_scheduled=true
+ENTRY main {{
+  x = f32[8] parameter(0)
+  wave = f32[8] tanh(x)
+  t = token[] after-all()
+  send = (f32[8], u32[], token[]) send(wave, t), channel_id={own}
+  sent = token[] send-done(send), channel_id={own}
+  recv = (f32[8], u32[], token[]) recv(t), channel_id={peer}
+  received = (f32[8], token[]) recv-done(recv), channel_id={peer}
+  got = f32[8] get-tuple-element(received), index=0
+  ROOT sum = f32[8] add(got, wave)
+}}"""
+
+
+def test_programs_of_devices_are_reduced_side_by_side() -> None:
+    halves = [xb.parse_hlo(HALF.format(own=1 + (n ^ 1), peer=1 + n)) for n in range(4)]
+    group = xb.ModuleGroup(halves)
+    found = xb.minimize(group, "deadlock")
+    assert (found.before, found.after, found.program.num_devices) == (36, 12, 2)
+    assert xb.check(found.program).kind == "deadlock"
+    by_function = xb.minimize(group, lambda each: each.num_devices > 1 and "tanh" in str(each.modules[1]))
+    assert (by_function.after, by_function.program.num_devices) == (3, 2)
+    with pytest.raises(ValueError, match="takes one program for all devices"):
+        xb.minimize(group, "xla crashes")
+    with pytest.raises(NotHeldError):
+        xb.minimize(group, "refused shape_mismatch")
+
+
 def test_wrong_use_is_refused() -> None:
     module = xb.parse_hlo(BIG)
     with pytest.raises(NotHeldError, match=r"deadlock: the verdict of the check is ok"):

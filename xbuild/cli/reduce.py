@@ -188,7 +188,10 @@ def _load(target: str, condition: str) -> Module | str:
         say(f"notice: {target} cannot be read as a program ({first}); its lines are reduced", err=True)
         return read_data(path)
     if isinstance(program, ModuleGroup):
-        raise click.UsageError(f"{target!r} has one program for each device; reduce takes one program for all devices")
+        raise click.UsageError(
+            f"{target!r} has one program for each device; reduce takes one program for all devices (in Python, "
+            "xb.minimize takes a ModuleGroup)"
+        )
     return program
 
 

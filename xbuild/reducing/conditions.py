@@ -45,7 +45,7 @@ class Found:
     signature: str = ""
 
 
-Modules: TypeAlias = Sequence[Module]
+Modules: TypeAlias = Sequence[Any]
 """The program and, for some conditions, the one with which it is compared."""
 
 
@@ -65,6 +65,11 @@ class Condition(ABC):
     @property
     def reads_text(self) -> bool:
         """Whether the condition also applies to a text that is not read as a program."""
+        return False
+
+    @property
+    def takes_groups(self) -> bool:
+        """Whether the condition also applies to one program for each device."""
         return False
 
     def find(self, texts: Sequence[str], seconds: float) -> Found:
@@ -95,6 +100,10 @@ class Condition(ABC):
 class Deadlocks(Condition):
     """The check says that the program deadlocks, with the kind and the cause that the first finding of TARGET has."""
 
+    @property
+    def takes_groups(self) -> bool:
+        return True
+
     def judge(self, modules: Modules, texts: Sequence[str], seconds: float) -> Found:
         verdict = check(modules[0])
         holds = verdict.kind == "deadlock"
@@ -110,6 +119,10 @@ class IsRefused(Condition):
 
     @property
     def reads_text(self) -> bool:
+        return True
+
+    @property
+    def takes_groups(self) -> bool:
         return True
 
     def judge(self, modules: Modules, texts: Sequence[str], seconds: float) -> Found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import zip_longest
+from time import monotonic
 from typing import Any
 
 from attrs import define, frozen
@@ -17,6 +18,7 @@ from ..process.limits import DeadlineError
 from ..text.reader import parse_hlo
 from . import cuts, shrinking, texts
 from .conditions import Differs, Found, read_condition
+from .groups import condition_of_group, reduce_group
 from .search import Minimizer, OutOfTimeError
 from .worker import Here, Workers
 
@@ -151,7 +153,7 @@ class Minimum:
     more could be removed.
     """
 
-    program: Module
+    program: Module | ModuleGroup
     other: Module | None
     condition: str
     before: int
@@ -238,7 +240,10 @@ def minimize(
     after Ctrl-C, the result is the smallest program found so far.
 
     Raises NotHeldError (condition_not_held) if the condition does not hold for the given program, ValueError if the
-    text is not a condition, and TypeError if the program is not a single program for all devices.
+    text is not a condition, and TypeError if the object is not a program.
+
+    If each device has a program (a ModuleGroup), each is reduced in turn beside the others, and devices are removed.
+    The condition is "deadlock", "refused KIND", or a function of the ModuleGroup; others raise ValueError.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY e { x = f32[64] parameter(0) y = tanh(x) z = negate(y) ROOT w = add(z, x) }")
@@ -251,6 +256,13 @@ def minimize(
 
     Source: A. Zeller and R. Hildebrandt, Simplifying and Isolating Failure-Inducing Input, IEEE TSE 28(2), 2002.
     """
+    found = module_in(program)
+    if isinstance(found, ModuleGroup):
+        if other is not None:
+            raise TypeError(
+                "minimize: a program for each device is compared with no other; pass the Module of a device"
+            )
+        return _minimize_group(found, condition, seconds, try_seconds)
     others = () if other is None else (other,)
     given = [_module(each, role) for each, role in zip((program, *others), ("program", "other"), strict=False)]
     state = State(tuple([parse_hlo(each.to_hlo()) for each in given]))  # without annotations that are not printed
@@ -270,6 +282,25 @@ def minimize(
         run.search.spent,
         run.stopped,
     )
+
+
+def _minimize_group(
+    group: ModuleGroup, condition: str | Callable[[Any], object], seconds: float, try_seconds: float
+) -> Minimum:
+    begun = monotonic()
+    holds = condition_of_group(condition, group, try_seconds) if isinstance(condition, str) else condition
+    if not holds(group):
+        raise NotHeldError("condition_not_held", "the condition is false for the given programs")
+
+    def shrink(module: Module, holds: Callable[[Module], object], seconds: float) -> tuple[Module, int, str]:
+        found = minimize(module, holds, seconds=seconds, try_seconds=try_seconds)
+        assert isinstance(found.program, Module)
+        return found.program, found.tries, found.stopped
+
+    found, tries, stopped = reduce_group(group, holds, shrink, seconds)
+    before, after = (sum(map(count_instructions, dict.fromkeys(each.modules.values()))) for each in (group, found))
+    name = condition if isinstance(condition, str) else getattr(condition, "__name__", "condition")
+    return Minimum(found, None, name, before, after, tries, monotonic() - begun, stopped)
 
 
 @frozen

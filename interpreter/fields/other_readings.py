@@ -1,4 +1,7 @@
-"""What is computed from literals, as a compiler computes it: `tan(2)` in one program is `-2.18504` in the other."""
+"""Other readings of literals: computed as a compiler computes them, and large negative ones as minus infinity.
+
+`tan(2)` in one program is `-2.18504` in the other, and -1e9 in a mask of one is minus infinity in the other.
+"""
 
 from __future__ import annotations
 
@@ -25,38 +28,59 @@ _COMPUTING = opcodes(lambda op: op.elements == "same_place" and op.needs == "nob
 _COMPUTED = _COMPUTING | opcodes(lambda op: op.elements == "moved" and op.needs == "nobody") | {"iota"}
 _MOST_APART = 8.0
 """How many units in the last place two computations of one function may be apart."""
+LARGE_MASK = 1e4
+"""Literals of minus this number and less may stand for minus infinity."""
 
 
 @frozen(eq=False)
-class FoldedPrograms:
-    """Two programs with what is computed from literals as literals, and how many these are."""
+class ReadPrograms:
+    """Two programs with other literals, and how many of each class of assumptions they are."""
 
     programs: tuple[Module, Module]
-    count: int
+    counts: Mapping[str, int]
 
     def verdict(self, found: Equivalence) -> Equivalence:
-        """The verdict on these programs as that on the given ones, in which the literals are further assumptions."""
-        assumed = Counter(dict(found.assumed)) + Counter(literals=self.count)
+        """The verdict on these programs as that on the given ones, with the literals as further assumptions."""
+        assumed = Counter(dict(found.assumed)) + Counter(self.counts)
         return evolve(found, assumed=tuple(sorted(assumed.items())))
 
 
-def with_folded_literals(one: Module | ModuleGroup, other: Module | ModuleGroup) -> FoldedPrograms | None:
-    """Both programs with what is computed from literals as literals; None if nothing is, or for several modules.
+def other_readings(one: Module | ModuleGroup, other: Module | ModuleGroup) -> Iterator[ReadPrograms]:
+    """Both programs with literals as they are computed, then also with infinite masks; none for several modules."""
+    if isinstance(one, ModuleGroup) or isinstance(other, ModuleGroup):
+        return
+    (left, right), count = _with_folded_literals(one, other)
+    if count:
+        yield ReadPrograms((left, right), {"literals": count})
+    masks = [dict(_masks(module)) for module in (left, right)]
+    if any(masks):
+        changed = _changed(left, masks[0]), _changed(right, masks[1])
+        yield ReadPrograms(changed, {"literals": count, "masks": sum(map(len, masks))})
+
+
+def _with_folded_literals(one: Module, other: Module) -> tuple[tuple[Module, Module], int]:
+    """Both programs with what is computed from literals as literals, and how many these are.
 
     A number that is as near to a literal of the other program as another computation of the function would be is that
     literal.
     """
-    if isinstance(one, ModuleGroup) or isinstance(other, ModuleGroup):
-        return None
     known = [dict(_folded(module)) for module in (one, other)]
     literals = [_floats(module) for module in (other, one)]
     changes = [
-        {each: _constant(each, value, near) for each, value in values.items()}
+        {each: _constant(each, _near(each, value, near)) for each, value in values.items()}
         for values, near in zip(known, literals, strict=True)
     ]
-    left, right = (_changed(*pair) for pair in zip((one, other), changes, strict=True))
-    count = sum(map(len, changes))
-    return FoldedPrograms((left, right), count) if count else None
+    return (_changed(one, changes[0]), _changed(other, changes[1])), sum(map(len, changes))
+
+
+def _masks(module: Module) -> Iterator[tuple[Instruction, Instruction]]:
+    """The constants that are large and negative, and minus infinity in their place."""
+    for each in _constants(module):
+        literal = np.asarray(each.attributes.literal)
+        wide = literal.astype(np.float64)
+        masked = np.where(np.isfinite(wide) & (wide <= -LARGE_MASK), -np.inf, wide).astype(literal.dtype)
+        if literal.size and bool((np.isneginf(masked.astype(np.float64)) & np.isfinite(wide)).any()):
+            yield each, _constant(each, masked)
 
 
 def _changed(module: Module, changes: Mapping[Instruction, Instruction]) -> Module:
@@ -96,27 +120,37 @@ def _last(computation: Computation, folded: dict[Instruction, None]) -> Iterator
     yield from (each for each in folded if each in used or each is computation.root)
 
 
+def _constants(module: Module) -> Iterator[Instruction]:
+    """The constants of a program that are floats, with their elements."""
+    for computation in module.computations:
+        for each in computation.instructions:
+            is_constant = each.opcode == "constant" and _is_real(each)
+            if is_constant and isinstance(each.attributes.literal, np.ndarray | np.generic):
+                yield each
+
+
 def _floats(module: Module) -> Array:
     """The finite floats of the constants of a program, in order, between infinities."""
-    constants = [
-        np.asarray(each.attributes.literal).astype(np.float64).reshape(-1)
-        for computation in module.computations
-        for each in computation.instructions
-        if each.opcode == "constant" and _is_real(each) and isinstance(each.attributes.literal, np.ndarray | np.generic)
-    ]
+    constants = [np.asarray(each.attributes.literal).astype(np.float64).reshape(-1) for each in _constants(module)]
     every = np.unique(np.concatenate([[], *constants]))
     return np.concatenate([[-np.inf], every[np.isfinite(every)], [np.inf]])
 
 
-def _constant(instruction: Instruction, value: Any, literals: Array) -> Instruction:
-    """A constant with the value of an instruction, or with the literals that are near."""
-    if _is_real(instruction):
-        wide = np.asarray(value).astype(np.float64)
-        at = np.searchsorted(literals, wide).clip(1, literals.size - 1)
-        below, above = literals[at - 1], literals[at]
-        nearest = np.where(wide - below <= above - wide, below, above)
-        near = abs(nearest - wide) <= _MOST_APART * 2.0 ** (1 - digits_of(value.dtype)) * abs(wide)
-        value = np.where(near, nearest, wide).astype(value.dtype)
+def _near(instruction: Instruction, value: Any, literals: Array) -> Any:
+    """The value of an instruction, or the literals that are near."""
+    if not _is_real(instruction):
+        return value
+    wide = np.asarray(value).astype(np.float64)
+    at = np.searchsorted(literals, wide).clip(1, literals.size - 1)
+    steps = _MOST_APART * 2.0 ** (1 - digits_of(value.dtype)) * abs(wide)
+    for nearest in (literals[at - 1], literals[at]):
+        with np.errstate(invalid="ignore"):
+            wide = np.where(np.isfinite(nearest) & (abs(nearest - wide) <= steps), nearest, wide)
+    return wide.astype(value.dtype)
+
+
+def _constant(instruction: Instruction, value: Any) -> Instruction:
+    """A constant with this value in the place of an instruction."""
     attributes = OPS["constant"].read({"literal": value})
     return evolve(instruction, opcode="constant", operands=(), attributes=attributes)
 
