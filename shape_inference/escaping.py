@@ -257,7 +257,7 @@ def policy(*scripts: str, is_served: bool = False) -> str:
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     sources = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     scripts_only = ("default-src 'none'", f"script-src {sources}")
-    rules = (*scripts_only, "style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'")
+    rules: tuple[str, ...] = (*scripts_only, "style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'")
     rules = (*rules, "connect-src 'self'") if is_served else rules
     return f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(rules)}">'
 

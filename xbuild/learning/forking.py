@@ -103,6 +103,7 @@ class Fork:
     _status: int
     _control: int
     returncode: int | None = field(default=None, init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def poll(self) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -120,9 +121,11 @@ class Fork:
         return self.returncode
 
     def kill(self) -> None:
-        if self._control >= 0:
-            os.close(self._control)
-            self._control = -1
+        """Close the control pipe, once: the thread that reads too much output may kill, too."""
+        with self._lock:
+            control, self._control = self._control, -1
+        if control >= 0:
+            os.close(control)
 
 
 @define(eq=False)

@@ -147,7 +147,7 @@ def _check_length(source: str) -> None:
 def _text_in(answer: Mapping[str, Any], name: str) -> str:
     text = answer.get(name)
     if not isinstance(text, str):
-        raise Unsolved("the process of the solution ended without a result")
+        raise Unsolved("the process of the code ended without a result")
     return text
 
 
@@ -180,9 +180,9 @@ def _ask(starter: Starter, request: Mapping[str, Any], bounds: Bounds | None = N
     try:
         ended = finish_bounded(starter.process(), given, seconds=bounds.seconds, most=bounds.output)
     except subprocess.TimeoutExpired:
-        raise Unsolved(f"the solution did not finish within {bounds.seconds:.0f} s") from None
+        raise Unsolved(f"the code did not finish within {bounds.seconds:.0f} s") from None
     except TooMuchOutputError:
-        raise Unsolved(f"the solution returned more than {bounds.output:,} bytes") from None
+        raise Unsolved(f"the code returned more than {bounds.output:,} bytes") from None
     return _answer_of(ended, bounds)
 
 
@@ -202,7 +202,7 @@ def _reason_of_end(status: int, bounds: Bounds) -> str:
     """Why a process returned nothing; bubblewrap adds the number of a signal to 128."""
     number = -status if status < 0 else status - 128
     if number == getattr(signal, "SIGXCPU", 0):
-        return f"the solution took more than {bounds.processor_seconds} s on the processor"
+        return f"the code took more than {bounds.processor_seconds} s on the processor"
     if number == getattr(signal, "SIGKILL", 0):
-        return "the process of the solution was killed"
-    return f"the process of the solution ended without a result (exit status {status})"
+        return "the process of the code was killed"
+    return f"the process of the code ended without a result (exit status {status})"
