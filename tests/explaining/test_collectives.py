@@ -99,6 +99,15 @@ def test_a_dump_has_the_text_before(tmp_path: Path) -> None:
     assert "result 2 of the program is stated as {replicated}" in " ".join(result.output.split())
 
 
+def test_a_dump_has_a_line_for_each_module(tmp_path: Path) -> None:
+    for number, name in enumerate(("step", "other")):
+        text = AFTER.replace("jit_step", f"jit_{name}")
+        (tmp_path / f"module_000{number}.jit_{name}.cpu_after_optimizations.txt").write_text(text)
+    result = CliRunner().invoke(main, ["shard", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert [line.partition(",")[0] for line in result.stdout.splitlines()] == ["jit_step", "jit_other"]
+
+
 @pytest.mark.oracle
 @pytest.mark.slow
 def test_what_jax_lowered_is_compiled_first(tmp_path: Path) -> None:

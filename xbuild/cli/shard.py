@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +30,7 @@ from ..sharding.propagation import short as short_form
 from ..sharding.propagation.propagating import StrategyName
 from .candidates import instructions, targets
 from .formats import say_document, say_result
-from .group import counts_given, load, main, options_used, refuse, require, takes_target
+from .group import counts_given, load, main, module_targets, options_used, refuse, require, takes_target
 from .options import shows_all, takes_all, takes_format
 from .outputs import MORE, check_distinct, prints_document, say, say_lines, target_input
 from .viz import format_of, takes_theme, write
@@ -232,22 +233,39 @@ def say_compiled(target: str, compiled: Module, before: Module | None, top: int 
         facts = {"module": compiled.name, "compiled": True, "communications": [each.to_dict() for each in found[:top]]}
         say_result(target, facts, issues)
         return
-    written = sum(each.is_written for each in found)
-    count = f"{len(found)} collective{'s' * (len(found) != 1)}"
-    sent = f"{short(cost.link_bytes, 'B')} sent by a device"
-    head = f": {count}, {written} of them written by you, {len(found) - written} inserted by XLA; {sent}"
-    lines: list[Line] = [(StyledText(f"{in_line(compiled.name)}, partitioned by XLA", "title"), head)]
+    lines: list[Line] = [_compiled_head(compiled, found)]
     shown, hidden = _folded_to(found, top, shows_all(), lambda each: each.cost.link_bytes)
     for each in shown:
         lines += [(), *_compiled_lines(each)]
     if hidden:
         lines.append(more_line(hidden, MORE))
-    if before is None and written < len(found):
+    if before is None and not all(each.is_written for each in found):
         note = (
             "a dump folder, or FILE.py:NAME with --compiled, has the text before partitioning, which states shardings"
         )
         lines += [(), *labelled("note", note, WIDTH, "dim")]
     say_lines(lines)
+
+
+def _compiled_head(compiled: Module, found: Sequence[CollectiveReason]) -> Line:
+    """How many collectives a program has, whose they are, and what a device sends."""
+    written, sent = sum(each.is_written for each in found), sum(each.cost.link_bytes for each in found)
+    count = f"{len(found)} collective{'s' * (len(found) != 1)}"
+    whose = f"{written} of them written by you, {len(found) - written} inserted by XLA"
+    head = f": {count}, {whose}; {short(sent, 'B')} sent by a device"
+    return StyledText(f"{in_line(compiled.name)}, partitioned by XLA", "title"), head
+
+
+def say_modules(modules: Sequence[str]) -> None:
+    """Print one line for each module of a dump."""
+    for each in modules:
+        programs = compiled_programs(each, False)
+        if programs is None:
+            line = answer_line(partition(propagate(load_module(each))))
+            say_lines([(in_line(each.rpartition("#")[2]), ", ", *line)])
+        else:
+            say_lines([_compiled_head(programs[0], [*explain_collectives(xbuild.cost(programs[0]), programs[1])])])
+    say(f"notice: xbuild shard {shlex.quote(modules[0])} explains each collective", err=True)
 
 
 def _compiled_lines(each: CollectiveReason) -> Iterator[Line]:
@@ -335,6 +353,10 @@ def shard(
     if compare:
         targets_to_compare = [target, *(complete_target(target, other) for other in others)]
         say_comparison(targets_to_compare, how["strategy"], machine)
+        return
+    modules = module_targets(target, "name", "output", "as_hlo", "as_spmd", "as_json", "format", "top", "compiled")
+    if len(modules) > 1:
+        say_modules(modules)
         return
     if not (name or output or how["as_hlo"] or how["as_spmd"]):
         programs = compiled_programs(target, compiled)
