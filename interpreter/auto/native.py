@@ -28,6 +28,7 @@ from attrs import define, field, frozen
 from shape_inference import Shape, TupleShape
 from xbuild.stablehlo.reading.bytecode_child import hlo
 
+from ..engines.client import lower
 from ..engines.outcomes import error_of
 from ..engines.process import Failure
 from ..engines.programs import EngineError
@@ -93,7 +94,7 @@ def _new_library() -> _Library:
 
         for owner, name in (
             (hlo(), "hlo_module_from_text"), (_jax, "dlpack_managed_tensor_to_buffer"), (_jax, "DeviceList"),
-            (_jax.mlir, "hlo_to_stablehlo"), (xla_client, "CompileOptions"),
+            (xla_client, "CompileOptions"),
         ):  # fmt: skip
             getattr(owner, name)
         client = xla_client.make_cpu_client()
@@ -164,8 +165,7 @@ def _save(folder: CompiledFolder, key: str, executable: Any) -> str:
 
 
 def _compile(at: _Library, text: str) -> Any:
-    proto = hlo().hlo_module_from_text(text).as_serialized_hlo_module_proto()
-    program = at.internals.mlir.hlo_to_stablehlo(proto)
+    program = lower(hlo().hlo_module_from_text(text))
     return at.client.compile_and_load(program, at.internals.DeviceList((at.device,)), _options())
 
 

@@ -91,7 +91,7 @@ def _compiled(text: str, num_replicas: int, num_partitions: int, platform: str |
     from jax._src.lib import xla_client
 
     module, devices = _text_module(text), _devices(num_replicas * num_partitions, platform)
-    program = _lower(module)
+    program = lower(module)
     if num_partitions > 1:
         program = _with_manual_shardings(program)
     options = _options(devices, num_replicas, num_partitions)
@@ -136,7 +136,7 @@ def _computation(module: Any) -> Any:
     return hlo().XlaComputation(module.as_serialized_hlo_module_proto())
 
 
-def _lower(module: Any) -> bytes:
+def lower(module: Any) -> bytes:
     """The module in the form that the client compiles."""
     from jaxlib import _jax
 

@@ -482,7 +482,7 @@ class Quick:
         """Whether a quick test shows that a result shares its memory with no argument and no literal."""
         if type(result) is not np.ndarray or not result.flags.writeable:
             return False
-        if result.base is not None and type(result.base) is not NativeMemory:
+        if result.base is not None and not isinstance(result.base, NativeMemory):
             return False
         return self.plain and not any(result is value for value in values)
 
