@@ -55,6 +55,16 @@ def test_cost(rows: list[Row], name: str) -> None:
     rows.append(Row(f"cost of {name}", time.perf_counter() - start, unit="s"))
 
 
+@pytest.mark.parametrize("count", [1_000, 10_000, 100_000])
+def test_growth(rows: list[Row], count: int) -> None:
+    """The time per instruction must hardly grow over two decades."""
+    module = layers(count)
+    start = time.process_time()
+    counted(module)
+    seconds = time.process_time() - start
+    rows.append(Row(f"cost of an instruction of {count:,} on 4,096 devices", seconds / count))
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_memory_of_cost(rows: list[Row], name: str) -> None:
     module = PROGRAMS[name]()

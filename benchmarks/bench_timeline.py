@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import resource
+import time
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,16 @@ def test_many_devices(benchmark: Any, rows: list[Row]) -> None:
     rows.append(Row(what, benchmark.stats.stats.median, unit="s"))
     rows.append(Row("  memory beside the program", _peak() - before, unit="MB"))
     rows.append(Row("  memory of the process", _peak(), unit="MB"))
+
+
+@pytest.mark.parametrize("count", [1_000, 10_000, 100_000])
+def test_growth(rows: list[Row], count: int) -> None:
+    """The time per instruction must hardly grow over two decades."""
+    module = on_a_mesh(count)
+    start = time.process_time()
+    xb.timeline(module, "v5p")
+    seconds = time.process_time() - start
+    rows.append(Row(f"timeline of an instruction of {count:,} on 4,096 devices", seconds / count))
 
 
 @pytest.mark.parametrize(("stages", "microbatches", "chunks"), [(64, 256, 1), (16, 64, 4)])

@@ -19,7 +19,7 @@ import numpy as np
 from attrs import field, frozen
 
 from ..core.graph import Instruction
-from ..properties.device_groups import Groups, Pairs, grouping, pairs_of
+from ..properties.device_groups import Grouping, Groups, Pairs, grouping, pairs_of
 from ..properties.effects import MEETS, TRANSFERS
 from ..properties.mesh import Mesh
 from .work import leaf_bytes
@@ -253,13 +253,20 @@ def _has_pairs(instruction: Instruction) -> bool:
     return instruction.opcode in TRANSFERS or "collective_permute" in instruction.opcode
 
 
-def _groups(instruction: Instruction, grid: DeviceCounts) -> Groups:
-    return grouping(instruction, grid.num_replicas, grid.num_partitions, grid.is_own).groups
+def _grouping(instruction: Instruction, grid: DeviceCounts) -> Grouping:
+    return grouping(instruction, grid.num_replicas, grid.num_partitions, grid.is_own)
+
+
+@functools.lru_cache(maxsize=1024)
+def _digits_in(found: Grouping) -> Digits | None:
+    """`digits_of` the groups, found without a hash of thousands of ids."""
+    return digits_of(found.groups)
 
 
 def list_digits(communicating: Sequence[Instruction], grid: DeviceCounts) -> list[Digits]:
     """How the groups of each collective are placed among the devices, if they are regular."""
-    lists = dict.fromkeys(_groups(each, grid) for each in communicating if not _has_pairs(each))
+    found = dict.fromkeys(_grouping(each, grid) for each in communicating if not _has_pairs(each))
+    lists = dict.fromkeys(each.groups for each in found)
     return [digits for groups in lists if (digits := digits_of(groups)) is not None]
 
 
@@ -279,13 +286,13 @@ def collective_cost(instruction: Instruction, grid: DeviceCounts, axes: Axes) ->
             algorithms(instruction.opcode, size, payload),
             moved_along=axes.moved_along(pairs),
         )
-    groups = _groups(instruction, grid)
-    size = max(map(len, groups))
+    found = _grouping(instruction, grid)
+    size = found.sizes[-1]
     return CollectiveCost(
         instruction,
-        axes.named(digits_of(groups), size),
+        axes.named(_digits_in(found), size),
         size,
-        len(groups),
+        len(found.groups),
         payload,
         algorithms(instruction.opcode, size, payload),
         instruction.opcode == "ragged_all_to_all",

@@ -76,7 +76,27 @@ def grouping(instruction: Instruction, num_replicas: int, num_partitions: int = 
     the same groups share one result.
     """
     lists = getattr(instruction.attributes, "replica_groups", ())
-    return _grouping(lists, strategy(instruction, is_own), num_replicas, num_partitions)
+    return _grouping_of_object(_Same(lists), strategy(instruction, is_own), num_replicas, num_partitions)
+
+
+class _Same:
+    """Groups as a key by identity: a program of many collectives shares them, and their hash reads every id."""
+
+    __slots__ = ("lists",)
+
+    def __init__(self, lists: Groups) -> None:
+        self.lists = lists
+
+    def __hash__(self) -> int:
+        return id(self.lists)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.lists is other.lists
+
+
+@functools.lru_cache(maxsize=1024)
+def _grouping_of_object(lists: _Same, reading: str, replicas: int, partitions: int) -> Grouping:
+    return _grouping(lists.lists, reading, replicas, partitions)
 
 
 @functools.lru_cache(maxsize=1024)
