@@ -223,7 +223,7 @@ class EngineChoice:
         yield f"engine auto: {words[self.state]}: {self.reason or self._counted()}"
         for part in self.parts:
             loops = "" if part.is_bounded else ", with a loop of unknown length"
-            saved = ", compiled before" if is_saved(part) else ""
+            saved = ", compiled before" if self.state == "counting" and is_saved(part) else ""
             yield f"  part of {part.instructions} instructions{loops}{saved}: {part.opcodes}"
         for reason, number in sorted(self.stays.items(), key=lambda row: -row[1]):
             yield f"  {number} instruction{'s' * (number != 1)} in the interpreter: {reason}"
