@@ -150,7 +150,7 @@ def _length(parsed: ParsedInstruction) -> int | None:
     return outputs[0].dims[dimension]
 
 
-LENGTH = derived("length", _length, by_operands=True)
+LENGTH = derived("length", _length, by_shapes=True)
 
 
 # ----------------------------------------------------------------------------
@@ -321,7 +321,7 @@ def shard_count(dimension: str, grows: bool, of_start: bool = False) -> Joined:
         fits = small.dims[dim] and not large.dims[dim] % small.dims[dim] and large.dims[dim]
         return large.dims[dim] // small.dims[dim] if fits else parsed.members()
 
-    return derived("shard_count", find, by_operands=True)
+    return derived("shard_count", find, by_shapes=True)
 
 
 def _preferred_type(parsed: ParsedInstruction) -> PrimitiveType | None:
@@ -339,7 +339,7 @@ def _preferred_type(parsed: ParsedInstruction) -> PrimitiveType | None:
 
 _KIND_ORDER = {"pred": 0, "unsigned": 1, "signed": 1, "float": 2, "complex": 3}
 
-PREFERRED = derived("preferred_element_type", _preferred_type, by_operands=True)
+PREFERRED = derived("preferred_element_type", _preferred_type, by_shapes=True)
 
 
 def _read_map_dimensions(parsed: ParsedInstruction) -> Found:
@@ -354,7 +354,7 @@ MAPPED = Joined(
     lambda writer, instruction: f", dimensions={DIMS.write(writer, instruction.attributes.dimensions)}",
     _read_map_dimensions,
     {"dimensions": read_dims},
-    by_operands=True,
+    by_shapes=True,
 )
 
 PAIRS_ELSEWHERE = derived("source_target_pairs", take_pairs)  # in frontend_attributes
@@ -410,7 +410,7 @@ COMPARED = Joined(
     lambda _, instruction: f", type={instruction.attributes.type}" if instruction.attributes.type else "",
     _read_compare_type,
     {"type": CHOICE.read, "order": _read_order},
-    by_operands=True,
+    by_shapes=True,
 )
 
 

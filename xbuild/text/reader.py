@@ -24,15 +24,25 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
-from attrs import evolve, frozen
+from attrs import Factory, define, evolve, frozen
 
 from shape_inference import PRIMITIVES, AnyShape, ProgramShape, Shape, TupleShape, XbuildError, compatible, refuse
 from shape_inference.bounds import MOST_LEAVES_OF_TEXT
+from shape_inference.escaping import hlo_text
 from shape_inference.types import of_one_width
 
 from ..core.builder import infer_shape
 from ..core.diagnostics import explain
-from ..core.graph import NOTHING, Computation, Instruction, MetadataSource, Module, TextSource
+from ..core.graph import (
+    NOTHING,
+    UNWRITTEN,
+    Computation,
+    Instruction,
+    InstructionDraft,
+    MetadataSource,
+    Module,
+    TextSource,
+)
 from ..core.identifiers import KEYWORDS
 from ..core.op import OPS, Schema, opcodes
 from ..process.limits import no_collection
@@ -83,8 +93,14 @@ def own_keys(opcode: str) -> Mapping[str, Read]:
 
 @functools.cache
 def depends_on_operands(opcode: str) -> bool:
-    """Whether the value of an attribute depends on the operands."""
+    """Whether the value of an attribute depends on the operands, by more than their shapes."""
     return any(spelling.by_operands for spelling in spellings(opcode))
+
+
+@functools.cache
+def depends_on_shapes(opcode: str) -> bool:
+    """Whether the value of an attribute depends on the shapes of the operands."""
+    return any(spelling.by_shapes for spelling in spellings(opcode))
 
 
 def read_attributes(
@@ -247,7 +263,10 @@ _LINE = re.compile(
 _TYPED = re.compile(rf"({_LINE_SHAPE}) %?([A-Za-z_][\w.-]*+)(?:, |$)", re.ASCII)
 _NO_OPERANDS = ("constant", "parameter")
 _METADATA = ", metadata={"
-_ENTRY = re.compile(r'([a-z_]++)=(?:"([^"\\]*+)"|(0|[1-9][0-9]{0,17}+))(?:[ ,]++|$)')
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_QUOTED = re.compile(r'"[^"]*+"')
+_CALLED = re.compile(r", (calls|to_apply)=%?([A-Za-z_][\w.-]*+)(?=[,\s]|$)", re.ASCII)
+_ENTRY = re.compile(r'([a-z_]++)=(?:"((?:[^"\\]++|\\.)*+)"|(0|[1-9][0-9]{0,17}+))(?:[ ,]++|$)')
 
 
 @frozen
@@ -273,30 +292,90 @@ def known_line(schema: Schema, parsed: ParsedInstruction, record: Any, declared:
     return KnownLine(schema, record, declared, parsed.shape, notes or NOTHING)
 
 
-class InstructionLine:
-    """A line that looks like an instruction with its shape and without nesting."""
+@define(eq=False)
+class KnownLines:
+    """The lines of one opcode, shape and attributes that were read.
 
-    def __init__(self, match: re.Match[str]) -> None:
+    `variants` has one for each list of operand shapes if attributes depend on them, else one for all. `checked` has
+    those whose result was inferred, by the ids of the operand shapes, which `kept` keeps alive.
+    """
+
+    schema: Schema
+    variants: dict[tuple[AnyShape, ...], KnownLine] = Factory(dict)
+    checked: dict[tuple[int, ...], tuple[KnownLine, tuple[int, ...] | None, Any]] = Factory(dict)
+    kept: list[Any] = Factory(list)
+
+    def enter(self, known: KnownLine, shapes: tuple[AnyShape, ...]) -> None:
+        self.variants[shapes if depends_on_shapes(known.schema.opcode) else ()] = known
+
+    def check(
+        self, shapes: tuple[AnyShape, ...], own: dict[str, Any] | None = None
+    ) -> tuple[KnownLine, tuple[int, ...] | None, Any] | None:
+        """The line for operands of these shapes, the lengths of its operand lists, and its record with its own
+        attribute; None if it must be read in full."""
+        schema = self.schema
+        known = self.variants.get(shapes if depends_on_shapes(schema.opcode) else ())
+        if known is None:
+            return None
+        record = known.record if own is None else schema.fill({**vars(known.record), **own})
+        try:
+            segments = segments_of(schema, len(shapes))
+            if len(shapes) > 1:
+                check_precision(schema, shapes)
+            inferred = known.record if schema.opcode == "parameter" else record  # whose number does not matter
+            shape = infer_shape(schema, shapes, segments, inferred)
+        except XbuildError:
+            return None
+        if shape is not known.plain and not compatible(shape, known.plain):
+            return None
+        if own is None:
+            self.checked[tuple(map(id, shapes))] = known, segments, record
+            self.kept.append(shapes)
+        return known, segments, record
+
+
+class InstructionLine:
+    """A line that looks like an instruction with its shape and without nesting.
+
+    `own` is an attribute that differs from line to line: the number of a parameter, or the name of a computation.
+    """
+
+    __slots__ = ("end", "is_root", "key", "match", "metadata", "name", "operands", "own")
+
+    def __init__(self, match: re.Match[str], split: dict[str, tuple[str, Mapping[str, Any] | None]]) -> None:
         self.match, self.end = match, match.end()
         root, self.name, shape, opcode, self.operands, attributes = match.groups()
         self.is_root = root is not None
         self.metadata: Mapping[str, Any] | None = NOTHING
         if _METADATA in attributes:
-            attributes, self.metadata = _split_metadata(attributes)
-        inside = self.operands if opcode in _NO_OPERANDS else ""
+            known = split.get(attributes)
+            if known is None:
+                known = split[attributes] = _split_metadata(attributes)
+            attributes, self.metadata = known
+        self.own: tuple[str, str] | None = None
+        inside = ""
+        if opcode == "parameter" and _NUMBER.fullmatch(self.operands):
+            self.own, self.operands = ("number", self.operands), ""
+        elif opcode in _NO_OPERANDS:
+            inside, self.operands = self.operands, ""
+        elif "calls=" in attributes or "to_apply=" in attributes:
+            called = _CALLED.search(attributes)
+            if called is not None and _is_at_top(attributes[: called.start()]):
+                self.own = called[1], called[2]
+                attributes = attributes[: called.start(2)] + attributes[called.end(2) :]
         self.key = opcode, shape, attributes, inside
 
     def ends(self, text: str, place: int) -> bool:
         """Whether reading that ended at this place consumed exactly this line."""
         return place >= self.end and not text[self.end : place].strip()
 
-    def annotations(self, known: KnownLine) -> Mapping[str, Any]:
-        return {**known.annotations, "metadata": self.metadata} if self.metadata else known.annotations
 
-
-def line_at(text: str, place: int) -> InstructionLine | None:
-    match = _LINE.match(text, place)
-    return InstructionLine(match) if match else None
+def _is_at_top(before: str) -> bool:
+    """Whether what follows this text is outside of its strings and braces."""
+    if "\\" in before or "'" in before:
+        return False
+    plain = _QUOTED.sub("", before) if '"' in before else before
+    return '"' not in plain and plain.count("{") == plain.count("}")
 
 
 def _split_metadata(attributes: str) -> tuple[str, Mapping[str, Any] | None]:
@@ -309,57 +388,64 @@ def _split_metadata(attributes: str) -> tuple[str, Mapping[str, Any] | None]:
     for match in _ENTRY.finditer(text):
         if match.start() != place or match[1] not in METADATA or match[1] in found:
             return attributes, None
-        found[match[1]] = match[2] if match[3] is None else int(match[3])
+        found[match[1]] = int(match[3]) if match[2] is None else hlo_text(match[2])
         place = match.end()
-    if end < 0 or place != len(text):
+    if end < 0 or place != len(text) or not _is_at_top(attributes[:begin]):
         return attributes, None
     return attributes[:begin] + attributes[end + 1 :], found
 
 
-def take_known(body: Body, line: InstructionLine, known: KnownLine) -> bool:
+def take_known(body: Body, line: InstructionLine, lines: KnownLines) -> bool:
     """Add the instruction of a known line; False if the line must be read in full, which may refuse it."""
-    if (
-        line.name in body.names
-        or line.name in KEYWORDS
-        or line.metadata is None
-        or (line.is_root and body.root is not None)
-    ):
+    name, names, metadata = line.name, body.names, line.metadata
+    if name in names or name in KEYWORDS or metadata is None or (line.is_root and body.root is not None):
         return False
-    names = _operand_names(body, line.operands) if not line.key[3] else []
-    if names is None:
+    used = _operand_names(body, line.operands)
+    if used is None:
         return False
-    found = [body.names.get(name) for name in names]
-    if None in found:
-        return False
-    operands: tuple[Any, ...] = tuple(found)
-    shapes = tuple([body.plain[name] for name in names])
-    schema = known.schema
+    plain = body.plain
     try:
-        segments = segments_of(schema, len(operands))
-        if len(shapes) > 1:
-            check_precision(schema, shapes)
-        shape = infer_shape(schema, shapes, segments, known.record)
-    except XbuildError:
+        shapes = tuple([plain[each] for each in used])
+    except KeyError:  # undefined, or faulty
         return False
-    if shape is not known.plain and not compatible(shape, known.plain):
-        return False
-    if schema.opcode == "parameter":
-        if known.record.number in body.numbers:
-            return False
-        body.numbers.add(known.record.number)
     reader = body.reader
-    where = reader.origin(line.metadata) or TextSource.of(
-        reader.file or "<hlo>", reader.line(line.match.start()), body.name
+    if line.own is None:
+        checked = lines.checked.get(tuple(map(id, shapes))) or lines.check(shapes)
+    else:
+        own = _own_attribute(body, line.own)
+        checked = None if own is None else lines.check(shapes, own)
+    if checked is None:
+        return False
+    known, segments, record = checked
+    schema = known.schema
+    if schema.opcode == "parameter":
+        body.numbers.add(record.number)
+    where: TextSource | None = reader.origin(metadata) if reader.origins else None
+    if where is None and reader.source_file is not None:
+        where = TextSource(reader.source_file, reader.line(line.match.start()), body.name)
+    annotations = known.annotations
+    if metadata:
+        annotations = {**annotations, "metadata": metadata} if annotations else {"metadata": metadata}
+    operands: Any = tuple([names[each] for each in used])
+    instruction: Any = InstructionDraft(
+        schema.opcode, name, known.declared, operands, segments, record, where, (), annotations
     )
-    instruction = Instruction(
-        schema.opcode, line.name, known.declared, operands, segments, known.record, where, (), line.annotations(known)
-    )
-    body.names[line.name] = instruction
-    body.plain[line.name] = known.plain
+    instruction.__class__ = Instruction
+    names[name] = instruction
+    plain[name] = known.plain
     body.instructions.append(instruction)
     if line.is_root:
         body.root = instruction
     return True
+
+
+def _own_attribute(body: Body, own: tuple[str, str]) -> dict[str, Any] | None:
+    """The attribute that a line has for itself; None if it must be read in full, which may refuse it."""
+    name, text = own
+    if name == "number":
+        return None if int(text) in body.numbers else {name: int(text)}
+    called = body.reader.computations.get(text)
+    return None if called is None else {name: called}
 
 
 def _operand_names(body: Body, operands: str) -> list[str] | None:
@@ -436,18 +522,29 @@ class Body:
         """Read the next instruction."""
         reader = self.reader
         place, self.reading, self.known = reader.place, None, None
-        line = line_at(reader.text, place)
-        known = reader.known.get(line.key) if line else None
-        if line and known and take_known(self, line, known):
+        match = _LINE.match(reader.text, place)
+        if match is None:
+            self._read_in_full(place)
+            return
+        line = InstructionLine(match, reader.split)
+        lines = reader.known.get(line.key)
+        if lines is not None and take_known(self, line, lines):
             reader.place = line.end
             return
+        count = len(self.instructions)
         self._read_in_full(place)
-        if line and self.known and line.metadata is not None and line.ends(reader.text, reader.place):
-            reader.known[line.key] = self.known
+        is_one = len(self.instructions) == count + 1  # without converts of operands and the like
+        if self.known and is_one and line.metadata is not None and line.ends(reader.text, reader.place):
+            if line.own is not None and line.own[0] not in self.known.schema.names:
+                return
+            if lines is None:
+                lines = reader.known[line.key] = KnownLines(self.known.schema)
+            lines.enter(self.known, tuple([self.plain[o.name] for o in self.instructions[-1].operands]))
 
     def _read_in_full(self, place: int) -> None:
         reader = self.reader
-        self.where = TextSource.of(reader.file or "<hlo>", reader.line(place), self.name)
+        line, file = reader.line(place), reader.source_file
+        self.where = None if file is None else TextSource(file, line, self.name)
         is_root = reader.take_word("ROOT")
         place = reader.skip()
         name = self._read_name()
@@ -795,7 +892,9 @@ class HloReader(Scanner):
         self.inline, self.last = 0, ""
         self.started: set[Computation] = set()
         self.faults, self.count = list[Fault](), 0
-        self.known: dict[tuple[str, ...], KnownLine] = {}
+        self.known: dict[tuple[str, ...], KnownLines] = {}
+        self.split: dict[str, tuple[str, Mapping[str, Any] | None]] = {}  # attributes of lines, apart from metadata
+        self.source_file = None if file in UNWRITTEN else file or "<hlo>"
         self.shapes: dict[str, AnyShape] = {}
         self._lines = (0, 1)
         self._known_names: frozenset[str] | None = None

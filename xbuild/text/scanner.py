@@ -110,6 +110,8 @@ _IN_BRACES = re.compile(r'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 
 
 _blank = BLANK.match
+_BLANKS = " /\n\t\r"
+"""The characters with which white space and comments begin; the empty string, at the end of the text, is among them."""
 
 
 class Scanner:
@@ -133,7 +135,9 @@ class Scanner:
 
     def skip(self) -> int:
         """Skip blanks and comments, and return the place of the next token."""
-        self.place = place = _blank(self.text, self.place).end()  # type: ignore[union-attr]  # matches the empty string
+        place = self.place
+        if self.text[place : place + 1] in _BLANKS:
+            self.place = place = _blank(self.text, place).end()  # type: ignore[union-attr]  # matches the empty string
         return place
 
     def sees(self, word: str) -> bool:

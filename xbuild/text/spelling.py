@@ -523,6 +523,10 @@ class Attribute:
         return False
 
     @property
+    def by_shapes(self) -> bool:
+        return False
+
+    @property
     def names(self) -> tuple[str, ...]:
         return (self.name,)
 
@@ -547,7 +551,8 @@ class Attribute:
 class Joined:
     """Attributes that HLO text combines or spells in a special way; `text` prints `, key=value` or nothing.
 
-    `by_operands`: the values depend on the operands, not only on the text of the instruction.
+    The values depend on more than the text of the instruction: on the shapes of the operands without layouts
+    (`by_shapes`), or on the operands in other ways (`by_operands`).
     """
 
     names: tuple[str, ...]
@@ -555,11 +560,12 @@ class Joined:
     read: Callable[[ParsedInstruction], Found]
     keys: Mapping[str, Read] = NOTHING
     by_operands: bool = False
+    by_shapes: bool = False
 
 
 Spelling: TypeAlias = Attribute | Joined
 
 
-def derived(name: str, find: Callable[[ParsedInstruction], Any], by_operands: bool = False) -> Joined:
-    """An attribute that the text omits, since it follows from the shape of the result or from the operands."""
-    return Joined((name,), lambda writer, instruction: "", lambda parsed: {name: find(parsed)}, by_operands=by_operands)
+def derived(name: str, find: Callable[[ParsedInstruction], Any], by_shapes: bool = False) -> Joined:
+    """An attribute that the text omits, since it follows from the shape of the result or those of the operands."""
+    return Joined((name,), lambda writer, instruction: "", lambda parsed: {name: find(parsed)}, by_shapes=by_shapes)
