@@ -29,7 +29,7 @@ class Exercise:
     truth: str = "program"
 
 
-class Draw:
+class SeededDraw:
     """Draws numbers from a seed, by a method of `random` whose results are the same in all versions of Python."""
 
     def __init__(self, seed: str) -> None:
@@ -48,10 +48,10 @@ class Draw:
         return [rest.pop(self.number(0, len(rest) - 1)) for _ in range(count)]
 
 
-_KINDS: list[Callable[[Draw], Exercise]] = []
+_KINDS: list[Callable[[SeededDraw], Exercise]] = []
 
 
-def _kind(draw: Callable[[Draw], Exercise]) -> Callable[[Draw], Exercise]:
+def _kind(draw: Callable[[SeededDraw], Exercise]) -> Callable[[SeededDraw], Exercise]:
     """Register a function that draws an exercise."""
     _KINDS.append(draw)
     return draw
@@ -66,7 +66,7 @@ def _on_devices(count: int, shape: str, function: str) -> str:
 
 
 @_kind
-def _broadcast(draw: Draw) -> Exercise:
+def _broadcast(draw: SeededDraw) -> Exercise:
     values, other, is_row = draw.numbers(draw.number(2, 3)), draw.number(2, 3), draw.number(0, 1)
     result = [other, len(values)] if is_row else [len(values), other]
     code = _on_one(f"xb.s32[{len(values)}]", f"lambda x: xb.broadcast_in_dim(x, {result}, [{is_row}])")
@@ -74,7 +74,7 @@ def _broadcast(draw: Draw) -> Exercise:
 
 
 @_kind
-def _dot(draw: Draw) -> Exercise:
+def _dot(draw: SeededDraw) -> Exercise:
     left, right = ([draw.numbers(2, 1, 4) for _ in range(2)] for _ in range(2))
     at = draw.order(2)
     function = f"lambda a, b: xb.dot_general(a, b, lhs_contracting_dims=[{at[0]}], rhs_contracting_dims=[{at[1]}])"
@@ -83,7 +83,7 @@ def _dot(draw: Draw) -> Exercise:
 
 
 @_kind
-def _slice(draw: Draw) -> Exercise:
+def _slice(draw: SeededDraw) -> Exercise:
     values, size = draw.numbers(6, 0, 9), draw.number(2, 3)
     start = draw.number(7 - size, 9) if draw.number(0, 1) else -draw.number(1, 4)
     code = _on_one("xb.s32[6], xb.s32[()]", f"lambda x, start: xb.dynamic_slice(x, [start], [{size}])")
@@ -91,7 +91,7 @@ def _slice(draw: Draw) -> Exercise:
 
 
 @_kind
-def _pad(draw: Draw) -> Exercise:
+def _pad(draw: SeededDraw) -> Exercise:
     values, padding = draw.numbers(3), (draw.number(-1, 1), draw.number(-1, 2), draw.number(0, 2))
     code = _on_one("xb.s32[3]", f"lambda x: xb.pad(x, 0, [{padding}])")
     low, high, interior = padding
@@ -100,21 +100,21 @@ def _pad(draw: Draw) -> Exercise:
 
 
 @_kind
-def _reduce(draw: Draw) -> Exercise:
+def _reduce(draw: SeededDraw) -> Exercise:
     values, init, dimension = [draw.numbers(3) for _ in range(2)], draw.number(1, 9), draw.number(0, 1)
     code = _on_one("xb.s32[2, 3]", f"lambda x: xb.reduce(x, {init}, xb.add, [{dimension}])")
     return Exercise(f"x = {values}. What is the result?", code, (values,))
 
 
 @_kind
-def _windows(draw: Draw) -> Exercise:
+def _windows(draw: SeededDraw) -> Exercise:
     values, size, stride = draw.numbers(6, 0, 5), draw.number(2, 3), draw.number(1, 2)
     code = _on_one("xb.s32[6]", f"lambda x: xb.reduce_window(x, 0, xb.add, [{size}], window_strides=[{stride}])")
     return Exercise(f"x = {values}. What is the result?", code, (values,))
 
 
 @_kind
-def _division(draw: Draw) -> Exercise:
+def _division(draw: SeededDraw) -> Exercise:
     numerators, denominator = [-draw.number(5, 19), draw.number(5, 19)], draw.number(2, 4)
     name = ("divide", "remainder")[draw.number(0, 1)]
     code = _on_one("xb.s32[2], xb.s32[2]", f"xb.{name}")
@@ -123,7 +123,7 @@ def _division(draw: Draw) -> Exercise:
 
 
 @_kind
-def _all_reduce(draw: Draw) -> Exercise:
+def _all_reduce(draw: SeededDraw) -> Exercise:
     values, order = draw.numbers(4), draw.order(4)
     groups = [tuple(sorted(order[:2])), tuple(sorted(order[2:]))]
     code = _on_devices(4, "xb.s32[()]", f"lambda x: xb.all_reduce(x, xb.add, {groups})")
@@ -131,7 +131,7 @@ def _all_reduce(draw: Draw) -> Exercise:
 
 
 @_kind
-def _all_gather(draw: Draw) -> Exercise:
+def _all_gather(draw: SeededDraw) -> Exercise:
     rows, order = [draw.numbers(2) for _ in range(3)], tuple(draw.order(3))
     code = _on_devices(3, "xb.s32[2]", f"lambda x: xb.all_gather(x, 0, 3, [{order}])")
     words = f"The replicas hold {_listed(rows)}. What does replica 0 hold after the run?"
@@ -139,21 +139,21 @@ def _all_gather(draw: Draw) -> Exercise:
 
 
 @_kind
-def _reduce_scatter(draw: Draw) -> Exercise:
+def _reduce_scatter(draw: SeededDraw) -> Exercise:
     rows, group = [draw.numbers(2) for _ in range(2)], tuple(draw.order(2))
     code = _on_devices(2, "xb.s32[2]", f"lambda x: xb.reduce_scatter(x, xb.add, 0, 2, [{group}])")
     return Exercise(f"The replicas hold {_listed(rows)}. What does each replica hold after the run?", code, (*rows,))
 
 
 @_kind
-def _all_to_all(draw: Draw) -> Exercise:
+def _all_to_all(draw: SeededDraw) -> Exercise:
     rows = [draw.numbers(2) for _ in range(2)]
     code = _on_devices(2, "xb.s32[2]", "lambda x: xb.all_to_all(x, 0, 0, 2, [(0, 1)])")
     return Exercise(f"The replicas hold {_listed(rows)}. What does each replica hold after the run?", code, (*rows,))
 
 
 @_kind
-def _permute(draw: Draw) -> Exercise:
+def _permute(draw: SeededDraw) -> Exercise:
     values, sources, targets = draw.numbers(4), draw.order(4)[:3], draw.order(4)[:3]
     pairs = [*zip(sources, targets, strict=True)]
     code = _on_devices(4, "xb.s32[()]", f"lambda x: xb.collective_permute(x, {pairs})")
@@ -161,7 +161,7 @@ def _permute(draw: Draw) -> Exercise:
 
 
 @_kind
-def _deadlock(draw: Draw) -> Exercise:
+def _deadlock(draw: SeededDraw) -> Exercise:
     factor, is_inside, is_swapped = draw.number(2, 9), draw.number(0, 1), draw.number(0, 1)
     branches = ["total" if is_inside else f"lambda v: v * {factor}", "lambda v: v"]
     one, other = reversed(branches) if is_swapped else branches
@@ -186,7 +186,7 @@ COUNT = 10
 
 def draw_exercises(seed: str, count: int = COUNT) -> list[Exercise]:
     """The exercises of a seed, a number or the name of a student: other kinds, in another order, for another seed."""
-    draw = Draw(seed)
+    draw = SeededDraw(seed)
     return [_KINDS[place](draw) for place in draw.order(len(_KINDS))[:count]]
 
 
