@@ -15,7 +15,7 @@ from ...timelines.machines import MACHINES
 
 
 @frozen
-class Picture:
+class MovingPicture:
     """A picture that moves: its title, the question that it answers, and what to try on it."""
 
     title: str
@@ -25,7 +25,7 @@ class Picture:
 
 
 PICTURES = {
-    "all_reduce": Picture(
+    "all_reduce": MovingPicture(
         "An all-reduce, chunk by chunk",
         "Every device has an array, and every device needs the sum of all arrays. What is sent, to whom, and "
         "how long does it take?",
@@ -36,7 +36,7 @@ PICTURES = {
             "Put the devices into nodes, so that some links are slow. Compare the ring with the hierarchical one.",
         ),
     ),
-    "lanes": Picture(
+    "lanes": MovingPicture(
         "Who waits for whom",
         "Each device goes through its list from the top. A sum or a transfer ends when all its devices have reached "
         "it. Drag the cards: which orders end?",
@@ -47,7 +47,7 @@ PICTURES = {
         ),
         is_wide=True,
     ),
-    "pipeline": Picture(
+    "pipeline": MovingPicture(
         "Pipelines and their bubbles",
         "The layers of a model are split over stages, and a batch into microbatches. In which order should a stage run "
         "its forward and backward passes, and how long does it wait?",
@@ -59,7 +59,7 @@ PICTURES = {
         ),
         is_wide=True,
     ),
-    "cuts": Picture(
+    "cuts": MovingPicture(
         "Cut a product",
         "Three arrays, each whole on every device or cut into a part for each. Which collectives does the product "
         "need, and how many bytes do they send?",
@@ -69,7 +69,7 @@ PICTURES = {
             "Cut A by rows and B by columns. Change M and N: when does it pay to gather A, and when B?",
         ),
     ),
-    "roofline": Picture(
+    "roofline": MovingPicture(
         "A layer on a roofline",
         "A layer multiplies a batch by its weights. Is a device busy computing, or does it wait for its memory or for "
         "its link?",
