@@ -12,14 +12,14 @@ OBJECTS = 50_000
 
 
 @define
-class _State:
+class _Thresholds:
     """The thresholds to restore, if they are raised, and whether something was recorded since the last collection."""
 
     before: tuple[int, int, int] | None = None
     is_recording: bool = False
 
 
-_state = _State()
+_state = _Thresholds()
 
 
 def relax() -> None:
