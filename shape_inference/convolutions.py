@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from operator import index
 from typing import Any
 
 from attrs import field, frozen
 
-from .types import Dims
+from .types import Dims, index
 
 
 def _as_dims(values: Iterable[Any]) -> Dims:

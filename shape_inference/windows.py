@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from operator import index
 from typing import Any, TypeAlias
 
 from attrs import evolve, field, frozen
 
 from .rules import refuse
-from .types import Dims
+from .types import Dims, index
+
+
+def _as_flag(value: Any) -> bool:
+    return bool(value)
 
 
 @frozen
@@ -27,7 +30,7 @@ class WindowDimension:
     padding_high: int = field(default=0, converter=index)
     window_dilation: int = field(default=1, converter=index)
     base_dilation: int = field(default=1, converter=index)
-    window_reversal: bool = field(default=False, converter=bool)
+    window_reversal: bool = field(default=False, converter=_as_flag)
 
     @property
     def span(self) -> int:

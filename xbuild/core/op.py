@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import inspect
 import itertools
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -28,8 +27,8 @@ class Schema:
     """The facts of an op that its declaration states: signature, attributes, regions, properties.
 
     `spelling` is the opcode as HLO text has it; `is_flat` is True where each operand parameter is one value; `names`
-    are the names of all attributes, `needed` of those without a default, and `fields` the fields of the record that
-    holds their values; `shares_records` is True where equal attributes are the same ones, and can be keys.
+    are the names of all attributes, `needed` of those without a default, and `types` the types of the fields of the
+    record that holds their values; `shares_records` is True where equal attributes are the same ones, and can be keys.
     """
 
     opcode: str
@@ -37,7 +36,7 @@ class Schema:
     operands: tuple[str, ...]
     kinds: tuple[Any, ...]
     is_flat: bool
-    fields: dict[str, Any]
+    types: dict[str, Any]
     names: frozenset[str]
     needed: frozenset[str]
     regions: tuple[str, ...]
@@ -55,13 +54,16 @@ class Schema:
 
         Its `calling` names the attributes that hold computations.
         """
-        if self._record or not self.fields:
+        if self._record or not self.types:
             return self._record
-        calling = tuple(key for key, each in self.fields.items() if each.type in (Region, Regions, Called))
+        calling = tuple(key for key, annotation in self.types.items() if annotation in (Region, Regions, Called))
+        given = self.declaration.__kwdefaults__ or {}
+        fields = {
+            key: attrs.field(default=given.get(key, attrs.NOTHING), type=annotation, converter=self.readers[key])
+            for key, annotation in self.types.items()
+        }
         title = "".join(part.title() for part in self.opcode.split("_"))
-        made = attrs.make_class(
-            title, self.fields, class_body={"calling": calling}, frozen=True, slots=False, kw_only=True
-        )
+        made = attrs.make_class(title, fields, class_body={"calling": calling}, frozen=True, slots=False, kw_only=True)
         object.__setattr__(self, "_record", made)
         return made
 
@@ -188,29 +190,44 @@ def _recording(schema: Schema, declaration: Declared) -> Declared:
 
 def _schema(declaration: Callable[..., Any], properties: Properties) -> Schema:
     opcode = declaration.__name__.strip("_")
-    parameters = inspect.signature(declaration, eval_str=True).parameters.values()
-    keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
-    operands = [p for p in parameters if p.kind is not p.KEYWORD_ONLY and p.annotation is not Builder]
-    fields = {p.name: _field(p) for p in keywords}
-    readers = {p.name: reader_of(p.annotation) for p in keywords}
-    _check_names(opcode, properties, [p.name for p in operands])
+    code, given = declaration.__code__, declaration.__kwdefaults__ or {}
+    count = code.co_argcount
+    parameters = {name: _type_of(declaration, name) for name in code.co_varnames[: count + code.co_kwonlyargcount]}
+    operands = [name for name in code.co_varnames[:count] if parameters[name] is not Builder]
+    keywords = {name: parameters[name] for name in code.co_varnames[count : count + code.co_kwonlyargcount]}
+    readers = {name: reader_of(annotation) for name, annotation in keywords.items()}
+    _check_names(opcode, properties, operands)
     return Schema(
         opcode,
         spelling=opcode.replace("_", "-"),
-        operands=tuple(p.name for p in operands),
-        kinds=tuple(p.annotation for p in operands),
-        is_flat=all(p.annotation is Value for p in operands),
-        fields=fields,
-        names=frozenset(fields),
-        needed=frozenset(p.name for p in keywords if p.default is p.empty),
-        regions=tuple(p.name for p in keywords if p.annotation in (Region, Regions)),
-        takes_builder=any(p.annotation is Builder for p in parameters),
+        operands=tuple(operands),
+        kinds=tuple([parameters[name] for name in operands]),
+        is_flat=all(parameters[name] is Value for name in operands),
+        types=keywords,
+        names=frozenset(keywords),
+        needed=frozenset(keywords.keys() - given.keys()),
+        regions=tuple([name for name, annotation in keywords.items() if annotation in (Region, Regions)]),
+        takes_builder=Builder in parameters.values(),
         declaration=declaration,
         properties=properties,
         readers=readers,
-        shares_records=not any(p.annotation in UNSHARED for p in keywords),
-        defaults={p.name: None if p.default is p.empty else readers[p.name](p.default) for p in keywords},
+        shares_records=not any(annotation in UNSHARED for annotation in keywords.values()),
+        defaults={name: readers[name](given[name]) if name in given else None for name in keywords},
     )
+
+
+_types: dict[tuple[int, str], tuple[Any, Any]] = {}
+
+
+def _type_of(declaration: Callable[..., Any], name: str) -> Any:
+    """The type of a parameter. Each text of a module is evaluated once; the entry keeps the module's names alive."""
+    text, names = declaration.__annotations__[name], declaration.__globals__
+    if not isinstance(text, str):
+        return text
+    key = id(names), text
+    if key not in _types:
+        _types[key] = names, eval(text, names)
+    return _types[key][1]
 
 
 def _check_names(opcode: str, properties: Properties, operands: list[str]) -> None:
@@ -224,8 +241,3 @@ def _check_names(opcode: str, properties: Properties, operands: list[str]) -> No
 def opcodes(holds: Callable[[Properties], bool]) -> frozenset[str]:
     """The opcodes of all declared ops whose properties satisfy a condition."""
     return frozenset(opcode for opcode, schema in OPS.items() if holds(schema.properties))
-
-
-def _field(parameter: inspect.Parameter) -> Any:
-    default = attrs.NOTHING if parameter.default is parameter.empty else parameter.default
-    return attrs.field(default=default, type=parameter.annotation, converter=reader_of(parameter.annotation))
