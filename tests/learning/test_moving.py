@@ -16,6 +16,7 @@ import xbuild as xb
 from benchmarks.pipelines import N as EXTENT
 from benchmarks.pipelines import pipeline_in_order
 from shape_inference import XbuildError
+from tests.commands.command_line import xbuild
 from xbuild.costs.collectives import Algorithm, CollectiveCost
 from xbuild.learning.moving import PICTURES, moving_page
 from xbuild.timelines.durations import collective_time
@@ -386,3 +387,10 @@ def test_cards_move_by_keyboard_and_by_hand(opened: Callable[..., Any]) -> None:
     page.mouse.move(box["x"] + 20, box["y"] - 60, steps=4)
     page.mouse.up()
     assert page.inner_text("#status").startswith("Deadlock")
+
+
+def test_a_command_writes_a_picture(tmp_path: Path) -> None:
+    file = tmp_path / "lanes.html"
+    assert xbuild("learn", "--picture", "lanes", "-o", file).output == f"wrote {file}: a picture that moves\n"
+    assert file.read_text(encoding="utf-8") == moving_page("lanes")
+    assert "omit the number" in xbuild("learn", "3", "--picture", "lanes").output

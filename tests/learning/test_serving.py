@@ -116,6 +116,7 @@ REFUSED: dict[str, tuple[int, tuple[Any, ...], dict[str, Any]]] = {
     "digits of another script": (404, ("GET", "lessons/%D9%A1"), {}),
     "no lesson": (404, ("GET", "lessons/99"), {}),
     "no level": (404, ("GET", "game/99"), {}),
+    "no picture": (404, ("GET", "pictures/99"), {}),
     "no JSON": (400, ("POST", "lessons/1/run", b"{"), {}),
     "nested JSON": (400, ("POST", "lessons/1/run", b"[" * 100_000), {}),
     "a list": (400, ("POST", "lessons/1/run", [1]), {}),

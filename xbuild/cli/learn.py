@@ -13,6 +13,7 @@ import click
 
 from ..learning import progress, shelf
 from ..learning.lesson import Question
+from ..learning.moving import PICTURES, moving_page
 from .group import REFUSED, main, stop
 from .outputs import say, say_written, write_atomically
 
@@ -57,6 +58,11 @@ class _Seed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     help="Write exercises drawn from a number or a student's name; with --check, grade them.",
 )
 @click.option(
+    "--picture",
+    type=click.Choice(sorted(PICTURES)),
+    help="Write a page with a picture that moves: change its settings, and see what follows.",
+)
+@click.option(
     "--serve", is_flag=True, help="Serve all lessons, puzzles and levels to a browser on this machine, with editors."
 )
 @click.option(
@@ -70,6 +76,7 @@ def learn(
     out: Path | None,
     into: Path | None,
     seed: str | None,
+    picture: str | None,
     serve: bool,
     port: int | None,
 ) -> None:
@@ -90,12 +97,17 @@ def learn(
     if seed is not None:
         _exercise(seed, attempt, out, [number is not None, notebook, page, into, serve])
         return
-    actions = {"--check": attempt, "--notebook": notebook, "--page": page, "--copy": into, "--serve": serve}
+    actions = {
+        "--check": attempt, "--notebook": notebook, "--page": page, "--copy": into, "--serve": serve,
+        "--picture": picture,
+    }  # fmt: skip
     _check_options(actions, number, "-o", out)
     if port is not None and not serve:
         raise click.UsageError("--port has no effect without --serve")
     if serve:
         _serve(port)
+    elif picture is not None:
+        _write_picture(picture, out)
     elif into is not None:
         _copy("lessons", into)
     elif number is None:
@@ -108,18 +120,26 @@ def learn(
         _teach(number)
 
 
+def _write_picture(name: str, out: Path | None) -> None:
+    path = out or Path(f"{name}.html")
+    write_atomically(path, moving_page(name))
+    say_written(path, "a picture that moves")
+
+
 def _check_options(actions: Mapping[str, object], number: int | None, output: str, file: object) -> None:
     """Raise a usage error for options that exclude each other; `output` is the option that names the `file`."""
     options = [option for option, value in actions.items() if value]
     if len(options) > 1:
         raise click.UsageError(f"{options[0]} and {options[1]} cannot be used together: use only one")
+    if "--picture" in options and number is not None:
+        raise click.UsageError("a picture belongs to no lesson: omit the number")
     for option, verb in (("--copy", "copies"), ("--serve", "serves")):
         if option in options and number is not None:
             raise click.UsageError(f"{option} {verb} all lessons or puzzles: omit the number")
-    if number is None and options and not {"--copy", "--serve"} & {*options}:
+    if number is None and options and not {"--copy", "--serve", "--picture"} & {*options}:
         command = "learn" if "--page" in actions else "puzzle"
         raise click.UsageError(f"{options[0]} needs a number, as in xbuild {command} 7 {options[0]}")
-    if file and not {"--notebook", "--page"} & {*options}:
+    if file and not {"--notebook", "--page", "--picture"} & {*options}:
         raise click.UsageError(f"{output} has no effect without --notebook{' or --page' * ('--page' in actions)}")
 
 

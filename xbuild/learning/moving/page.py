@@ -83,8 +83,8 @@ PICTURES = {
 """The pictures by name; `assets/NAME.js` draws each."""
 
 
-def moving_page(name: str) -> str:
-    """The page of a picture as HTML, in one file that needs no network.
+def moving_page(name: str, links: str = "") -> str:
+    """The page of a picture as HTML, in one file that needs no network; `links` is HTML for its top.
 
     Raises invalid_attribute if no picture has the name.
 
@@ -100,6 +100,7 @@ def moving_page(name: str) -> str:
         "shape": ' class="wide"' if picture.is_wide else "",
         "policy": policy(script),
         "title": in_html(picture.title),
+        "links": links,
         "question": in_html(picture.question),
         "tries": f"<ul>{tries}</ul>",
         "style": _asset("moving.css"),

@@ -1,4 +1,4 @@
-"""The pages of the server: a list of everything, lessons and puzzles with editors, and the levels of the game."""
+"""The pages of the server: a list of everything, lessons and puzzles with editors, levels, pictures that move."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ...pages import script_text
 from .. import shelf
 from ..cells import Cell
 from ..lesson import Question
+from ..moving import PICTURES, moving_page
 from ..page import Additions, PageSession, code_html, lesson_page, markdown_html, split_setup
 from ..page import asset as lesson_asset
 from ..progress import Progress
@@ -44,10 +45,13 @@ class Pages:
             for number, entry in shelf.entries("puzzles").items()
         )
         levels = ((f"game/{level.number}", level.title.partition(". ")[2], "") for level in in_order())
+        pictures = ((f"pictures/{number}", each.title, "") for number, each in enumerate(PICTURES.values(), 1))
         body = (
             "<h1>Learn XLA</h1><p>A lesson asks what a program computes, runs it, and says why. A puzzle is a program "
-            "to write. In the game, you are the scheduler, and try to make a program hang.</p>"
+            "to write. In the game, you are the scheduler, and try to make a program hang. On a picture that moves, "
+            "you change a setting and see what follows.</p>"
             f"{_list('Lessons', lessons)}{_list('Puzzles', puzzles)}{_list('Game', levels)}"
+            f"{_list('Pictures that move', pictures)}"
         )
         trouble = f'<p class="off">{in_html(learner.trouble)}</p>' if learner.trouble else ""
         return _fill("Learn XLA", trouble + body, {}, links="")
@@ -77,6 +81,11 @@ class Pages:
         return self._once(
             "game", number, lambda: level.page(f"<style>{_asset('links.css')}</style>{_links('game', number)}")
         )
+
+    def picture(self, number: int) -> str:
+        """The page of a picture that moves."""
+        top = f"<style>{_asset('links.css')}</style>{_links('pictures', number)}"
+        return self._once("pictures", number, lambda: moving_page([*PICTURES][number - 1], top))
 
     def _once(self, kind: str, number: int, write: Callable[[], str]) -> str:
         """A page, written by one thread at a time: a lesson that is written takes over stdout."""
@@ -108,8 +117,11 @@ def _list(title: str, rows: Iterable[tuple[str, str, str]]) -> str:
 
 
 def _links(kind: str, number: int) -> str:
-    """The links to the list of everything, and to the lesson, puzzle or level before and after."""
-    known = [level.number for level in in_order()] if kind == "game" else [*shelf.entries(kind)]
+    """The links to the list of everything, and to the lesson, puzzle, level or picture before and after."""
+    if kind == "pictures":
+        known = [*range(1, len(PICTURES) + 1)]
+    else:
+        known = [level.number for level in in_order()] if kind == "game" else [*shelf.entries(kind)]
     neighbours = ((number - 1, "Previous"), (number + 1, "Next"))
     links = "".join(f'<a href="{other}">{words}</a>' for other, words in neighbours if other in known)
     return f'<nav class="links" aria-label="pages"><a href="../">All lessons and puzzles</a>{links}</nav>'

@@ -30,6 +30,7 @@ from waitress.channel import HTTPChannel
 from ...game.levels import in_order
 from .. import progress, shelf
 from ..forking import CAN_FORK, ForkingProcess
+from ..moving import PICTURES
 from ..puzzle import Unsolved
 from ..sandbox import TRUSTED, bubblewrap
 from ..submission import Bounds, Starter, judge_and_draw, run_cells
@@ -180,6 +181,7 @@ class LessonServer:
         yield "GET", r"lessons/(\d{1,3})", lambda number, data: self.pages.lesson(_entry("lessons", number))
         yield "GET", r"puzzles/(\d{1,3})", lambda number, data: self.pages.puzzle(_entry("puzzles", number))
         yield "GET", r"game/(\d{1,3})", lambda number, data: self._level(number)
+        yield "GET", r"pictures/(\d{1,3})", lambda number, data: self._picture(number)
         yield "POST", r"lessons/(\d{1,3})/run", self._run_cells
         yield "POST", r"lessons/(\d{1,3})/answer", self._note_answer
         yield "POST", r"puzzles/(\d{1,3})/run", self._judge
@@ -188,6 +190,11 @@ class LessonServer:
         if all(level.number != number for level in in_order()):
             raise RefusedRequest(HTTPStatus.NOT_FOUND, f"level {number} does not exist")
         return self.pages.level(number)
+
+    def _picture(self, number: int) -> str:
+        if not 1 <= number <= len(PICTURES):
+            raise RefusedRequest(HTTPStatus.NOT_FOUND, f"picture {number} does not exist")
+        return self.pages.picture(number)
 
     def _run_cells(self, number: int, data: Mapping[str, Any]) -> Any:
         _entry("lessons", number)
