@@ -213,7 +213,7 @@ CASES = [
     Case("orders of the levels", searched, (search, "MOST_ORDERS", 0), "ok", "depends", ONE_STEP),
     Case("orders of both", REORDERED, (search, "_merge_orders", second), "True", "False", (), branch_orders),
     Case("search", SEARCHED, (search.Search, "order", nothing), "depends", "error"),
-    Case("possible instructions first", SEARCHED, (search._Attempt, "_extend_greedily", lambda attempt: None), "depends", VAGUE,
+    Case("possible instructions first", SEARCHED, (search._Attempt, "_extend_greedily", nothing), "depends", VAGUE,
          [(search, "MOST_STEPS", 25)], how),
     Case("posting early", free_search, (search, "POSTING", frozenset()), "ok", "depends", NOT_LISTED),
     Case("completing late", free_search, (search, "COMPLETING", frozenset()), "ok", "depends", NOT_LISTED),
