@@ -90,6 +90,16 @@ def summed(x: Any) -> Any:
     return body(x)
 
 
+def summed_at_once(*arrays: Any) -> Any:
+    mesh = jax.sharding.Mesh(jax.devices()[:4], ("i",))
+    spec = jax.sharding.PartitionSpec()
+
+    def step(*arrays: Any) -> Any:
+        return sum(jnp.sin(each).sum() for each in lax.psum(tuple(each @ each for each in arrays), "i"))
+
+    return jax.shard_map(step, mesh=mesh, in_specs=(spec,) * len(arrays), out_specs=spec, check_vma=False)(*arrays)
+
+
 SQUARE = array(512, 512)
 LAYERS = [array(256, 1024), array(1024, 1024), array(1024, 256)]
 
@@ -123,6 +133,8 @@ PROGRAMS: dict[str, Program] = {
     "products in a row": (lambda a, b: ((a @ b) @ a) @ b, (SQUARE, SQUARE), ()),
     "transposes": (lambda a: a.T @ a + (a @ a).T, (SQUARE,), ()),
     "sum over devices": (summed, (array(512, 256),), ()),
+    "sum over devices of a product": (summed_at_once, (array(256, 256),), ()),
+    "sums over devices at once": (summed_at_once, (array(256, 256),) * 2, ()),
 }  # fmt: skip
 
 

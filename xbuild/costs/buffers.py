@@ -217,7 +217,7 @@ origin_rules.enter("get_tuple_element", lambda each, operands: operands[0][slice
 origin_rules.enter("tuple", lambda each, operands: tuple(chain.from_iterable(operands)))
 for _opcode in ("bitcast", "opt_barrier", "domain", "add_dependency", "all_reduce_done", "async_update"):
     origin_rules.enter(_opcode, _first_operand)
-for _opcode in ("dynamic_update_slice", "scatter", "sort", "all_reduce", "all_reduce_start"):
+for _opcode in ("dynamic_update_slice", "scatter", "sort", "all_reduce_start"):
     origin_rules.enter(_opcode, _operand_by_operand)
 
 
