@@ -11,6 +11,8 @@ from xbuild.core.memos import memo
 from xbuild.properties.order import users_of
 from xbuild.properties.trip_counts import element_index, integer_in, is_invariant, step_of
 
+from .facts import live
+
 
 @frozen(eq=False)
 class CountedLoop:
@@ -37,6 +39,8 @@ def _counted_loop(condition: Computation, body: Computation) -> CountedLoop | No
     if test.opcode != "compare" or body.root.opcode != "tuple" or test.attributes.direction not in ("LT", "GT"):
         return None
     low, high = test.operands if test.attributes.direction == "LT" else test.operands[::-1]
+    if not live(condition) <= {test, low, high, *condition.parameters}:  # others may communicate or have effects
+        return None
     counter, shape = element_index(low), low.shape
     if counter is None or not isinstance(shape, Shape) or shape.dims or not shape.dtype.is_native:
         return None

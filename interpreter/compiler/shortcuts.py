@@ -11,6 +11,7 @@ Sections:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,10 +23,12 @@ from shape_inference.types import c64, c128, f32, f64
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.memos import remembered
+from xbuild.core.op import opcodes
 from xbuild.properties.order import live_instructions, users_of
 
 from ..kernels import functions
 from ..kernels.elementwise import BINARY, UNARY
+from ..kernels.moving import SMALL
 from ..rules import compute
 from .facts import live, unrounded_sums
 
@@ -126,7 +129,9 @@ def _broadcasts_operands(instruction: Instruction) -> bool:
     return isinstance(kernel, np.ufunc) or kernel in (functions.maximum, functions.minimum)
 
 
-def _sources(instruction: Instruction, known: Mapping[Instruction, Array]) -> tuple[Source, ...] | None:
+def _sources(
+    instruction: Instruction, known: Mapping[Instruction, Array], in_c_order: AbstractSet[Instruction]
+) -> tuple[Source, ...] | None:
     """The sources of an op's operands, if an operand is a broadcast that its code does itself, or a view of itself."""
     for operand in instruction.operands:
         if operand.opcode in ("broadcast", "reshape") and operand not in known:
@@ -135,12 +140,41 @@ def _sources(instruction: Instruction, known: Mapping[Instruction, Array]) -> tu
         return None
     complete: list[Source] = [(o if o in known else _without_views(o), "") for o in instruction.operands]
     narrow: list[Source | None] = [None] * len(complete)
-    if _broadcasts_operands(instruction):
+    if _broadcasts_operands(instruction) and _has_one_order(instruction, in_c_order):
         narrow = [None if operand in known else _narrow(operand) for operand in instruction.operands]
         if instruction.opcode == "select" or all(narrow):
             narrow[0] = None
     found = tuple(each or other for each, other in zip(narrow, complete, strict=True))
     return None if all(value is o for (value, _), o in zip(found, instruction.operands, strict=True)) else found
+
+
+def _has_one_order(instruction: Instruction, in_c_order: AbstractSet[Instruction]) -> bool:
+    """Whether the result has the same order of elements in memory if an operand is not broadcast before.
+
+    A small broadcast is a copy in C order, and a result in C order follows; without it, the result has the order of the
+    other operands. Sums and products round by this order.
+    """
+    shape = static_shape(instruction)
+    if shape is None or shape.size > SMALL or len(_long_dims(instruction)) <= 1:
+        return True
+    return any(operand in in_c_order and operand.shape.dims == shape.dims for operand in instruction.operands)  # type: ignore[union-attr]
+
+
+def _values_in_c_order(computation: Computation) -> set[Instruction]:
+    """The values whose elements are in C order in memory in every plan."""
+    found: set[Instruction] = set()
+    for instruction in computation.instructions:
+        shape = static_shape(instruction)
+        if shape is None:
+            continue
+        ordered = [operand for operand in instruction.operands if operand in found]
+        is_elementwise = ufunc_of(instruction) is not None
+        follows = (is_elementwise and any(o.shape.dims == shape.dims for o in ordered)) or (  # type: ignore[union-attr]
+            instruction.opcode == "reshape" and ordered
+        )
+        if follows or _is_in_order(instruction):
+            found.add(instruction)
+    return found
 
 
 def _without_views(value: Instruction) -> Instruction:
@@ -192,14 +226,18 @@ def _long_dims(value: Instruction) -> tuple[int, ...]:
     return tuple(extent for extent in value.shape.dims if extent != 1)  # type: ignore[union-attr]
 
 
+_BY_ELEMENTS = opcodes(lambda op: op.elements in ("same_place", "moved")) | {"tuple", "all_reduce"}
+"""Ops whose results do not depend on the order of elements in memory."""
+
 _GRAIN = 16
 """The extents of a product whose transpose BLAS computes with the same bits are multiples of this number."""
 
 
-def transposed_product(transpose: Instruction, users: Mapping[Instruction, Sequence[Instruction]]) -> bool:
+def transposed_product(transpose: Instruction, computation: Computation) -> bool:
     """Whether a transpose is that of a product of matrices which nothing else reads, and can be computed at once."""
     if transpose.operands[0].opcode != "dot":
         return False
+    users = users_of(computation)
     product = transpose.operands[0]
     if len(users[product]) != 1 or native_type(product) is None:
         return False
@@ -208,7 +246,31 @@ def transposed_product(transpose: Instruction, users: Mapping[Instruction, Seque
         return False
     if attributes.lhs_batch_dims or transpose.attributes.permutation != (1, 0):
         return False
-    return all(extent % _GRAIN == 0 for extent in product.shape.dims)  # type: ignore[union-attr]
+    if any(extent % _GRAIN for extent in product.shape.dims):  # type: ignore[union-attr]
+        return False
+    return not _orders_sums(transpose, computation, users)
+
+
+def _orders_sums(
+    value: Instruction, computation: Computation, users: Mapping[Instruction, Sequence[Instruction]]
+) -> bool:
+    """Whether the order of a value's elements in memory can reach an op that rounds by it, such as a sum.
+
+    It passes through ops on single elements, and through a loop whose body the computation may be.
+    """
+    root, seen, left = computation.root, {value}, [value]
+    may_be_body = [each.shape for each in computation.parameters] == [root.shape]
+    while left:
+        one = left.pop()
+        if one is root and may_be_body:
+            return True
+        for user in users[one]:
+            if user.opcode not in _BY_ELEMENTS:
+                return True
+            if user not in seen:
+                seen.add(user)
+                left.append(user)
+    return False
 
 
 # ----------------------------------------------------------------------------
@@ -389,7 +451,9 @@ def no_shortcuts(computation: Computation) -> Shortcuts:
 def shortcuts_of(computation: Computation) -> Shortcuts:
     """The shortcuts of a plan that reports no values."""
     known, sums = _known_values(computation), unrounded_sums(computation)
-    users = users_of(computation) if any(i.opcode == "transpose" for i in computation.instructions) else {}
+    in_c_order = (
+        _values_in_c_order(computation) if any(i.opcode == "broadcast" for i in computation.instructions) else set()
+    )
     sources: dict[Instruction, tuple[Source, ...]] = {}
     products: dict[Instruction, Instruction] = {}
     for instruction in computation.instructions:
@@ -397,12 +461,12 @@ def shortcuts_of(computation: Computation) -> Shortcuts:
             continue
         if (
             instruction.opcode == "transpose"
-            and transposed_product(instruction, users)
+            and transposed_product(instruction, computation)
             and instruction.operands[0] is not computation.root
         ):
             product = products[instruction] = instruction.operands[0]
             sources[instruction] = tuple((operand, "") for operand in product.operands[::-1])
-        elif (narrow := _sources(instruction, known)) is not None:
+        elif (narrow := _sources(instruction, known, in_c_order)) is not None:
             sources[instruction] = narrow
     found = Shortcuts(known, sources, products, sums, frozenset())
     places = {i: _number_place(i, found) for i in computation.instructions if i.opcode in _BESIDE_NUMBERS}
