@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xbuild as xb
-from xbuild.costs.collectives import algorithms, axes_of_mesh, digits_of, infer_axes
+from xbuild.costs.collectives import LinesOfCollectives, algorithms, axes_of_mesh, digits_of, infer_axes
 
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_broadcast", "collective_permute")
 MESHES = st.lists(st.integers(2, 5), min_size=1, max_size=4).map(
@@ -68,3 +68,31 @@ def test_groups_that_cross_have_no_mesh() -> None:
     found = infer_axes([((2, 1), (3, 2)), ((4, 1),)], 12)
     assert found.mesh is None
     assert found.named(((4, 1),), 4) == "4 devices"
+
+
+def test_the_report_names_each_collective_with_all_its_lines() -> None:
+    text = """
+HloModule step, num_partitions=8
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+ENTRY e {
+  up = f32[64,16] parameter(0)
+  down = f32[16,64] parameter(1)
+  state = f32[8,8] parameter(2)
+  new = f32[8,8] negate(state), metadata={op_name="jit(step)/neg" source_file="t.py" source_line=30}
+  both = (f32[64,16], f32[16,64]) all-reduce(up, down), channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true, to_apply=add, metadata={op_name="jit(step)/transpose(jvp())/dot" source_file="t.py" source_line=14}
+  one = f32[64,16] get-tuple-element(both), index=0, metadata={op_name="jit(step)/transpose(jvp())/dot" source_file="t.py" source_line=14}
+  other = f32[16,64] get-tuple-element(both), index=1, metadata={op_name="jit(step)/jvp()/dot" source_file="t.py" source_line=12}
+  whole = f32[64,8] all-gather(new), channel_id=2, replica_groups=[1,8]<=[8], use_global_device_ids=true, dimensions={0}
+  ROOT r = (f32[64,16], f32[16,64], f32[64,8]) tuple(one, other, whole)
+}"""  # noqa: E501
+    combined = xb.parse_hlo(text, origins=True)
+    lines = xb.cost(combined).table().partition("largest collectives (2 of 2)\n")[2].splitlines()[:4]
+    assert [line.split()[:2] for line in lines[1:4:2]] == [["both", "all-reduce"], ["whole", "all-gather"]]
+    assert "f32[64,16], f32[16,64]" in lines[1]
+    assert lines[1].endswith("(backward)")
+    places = LinesOfCollectives.of_program(combined)
+    both, whole = (each for each in combined.entry.instructions if each.name in ("both", "whole"))
+    backward, forward = places.of(both)
+    assert backward.startswith("t.py:14 ") and backward.endswith(" (backward)")
+    assert forward.startswith("t.py:12 ") and not forward.endswith(" (backward)")
+    assert [each.partition(" ")[0] for each in places.of(whole)] == ["t.py:30"]

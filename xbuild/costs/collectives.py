@@ -5,20 +5,22 @@ Sections:
     Algorithms: their steps and bytes
     Axes of a mesh, inferred from device groups
     CollectiveCost: the cost of one collective or transfer
+    LinesOfCollectives: the lines whose values a collective moves
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from typing import TypeAlias
 
 import numpy as np
 from attrs import field, frozen
 
-from ..core.graph import Instruction
+from ..core.graph import Instruction, Module, TextSource
 from ..properties.device_groups import Grouping, Groups, Pairs, grouping, pairs_of
 from ..properties.effects import MEETS, TRANSFERS
 from ..properties.mesh import Mesh
@@ -314,3 +316,62 @@ def _gathered_bytes(instruction: Instruction) -> int:
     if instruction.opcode == "all_gather_start":
         shape = shape.elements[1]  # type: ignore[union-attr]
     return leaf_bytes(shape)
+
+
+# ----------------------------------------------------------------------------
+# LinesOfCollectives: the lines whose values a collective moves
+
+
+@frozen
+class LinesOfCollectives:
+    """The lines of code whose values each collective of a program moves."""
+
+    elements: Mapping[Instruction, Sequence[Instruction]]
+
+    @classmethod
+    def of_program(cls, module: Module) -> LinesOfCollectives:
+        found: dict[Instruction, list[Instruction]] = {}
+        for computation in module.entry.reachable():
+            for each in computation.instructions:
+                if each.opcode == "get_tuple_element" or each.opcode.endswith("_done"):
+                    found.setdefault(each.operands[0], []).append(each)
+        return cls(found)
+
+    def of(self, collective: Instruction) -> list[str]:
+        """The lines, such as `train.py:14 in forward (backward)`, without repetitions.
+
+        A collective that a compiler combined has those of its elements. One without a line has the line of the nearest
+        value behind it.
+        """
+        own = dict.fromkeys(map(_line_of, (collective, *self._elements(collective))))
+        behind = (line for each in _behind(collective) if (line := _line_of(each)))
+        return [line for line in own if line] or [*islice(behind, 1)] or [str(collective.source or "")]
+
+    def _elements(self, value: Instruction) -> Iterator[Instruction]:
+        for each in self.elements.get(value, ()):
+            yield each
+            yield from self._elements(each)
+
+
+_MOST_BEHIND = 200
+"""Values behind a collective that are searched for a line."""
+
+
+def _behind(value: Instruction) -> Iterator[Instruction]:
+    """The values that a value is computed from, the nearest first."""
+    queue, seen = deque([value]), {value}
+    while queue and len(seen) < _MOST_BEHIND:
+        for operand in queue.popleft().operands:
+            if operand not in seen:
+                seen.add(operand)
+                queue.append(operand)
+                yield operand
+
+
+def _line_of(instruction: Instruction) -> str:
+    """The line of an instruction, and whether JAX made it for the backward pass; empty without a line."""
+    source = instruction.source
+    if source is None or type(source) is TextSource:
+        return ""
+    scope = str((instruction.annotations.get("metadata") or {}).get("op_name", ""))
+    return f"{source} (backward)" if "transpose(" in scope else str(source)

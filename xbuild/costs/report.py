@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal, TypeAlias, get_args
 
 from attrs import asdict, field, frozen
 
-from shape_inference import AnyShape, Shape, refuse
+from shape_inference import AnyShape, Shape, TupleShape, refuse
 from shape_inference.escaping import in_line
 
 from ..core.graph import Instruction, Module
@@ -27,7 +28,7 @@ from ..process.progress import over
 from ..properties.effects import name_in_report
 from ..properties.mesh import Mesh
 from ..properties.trip_counts import known_trips
-from .collectives import CollectiveCost
+from .collectives import CollectiveCost, LinesOfCollectives
 from .memory import Memory, memory_of
 from .work import Work
 
@@ -343,6 +344,7 @@ def report_lines(cost: Cost, by: By | None, top: int) -> Iterator[str]:
         return
     yield from _largest(cost, top)
     if cost.collectives:
+        yield from _largest_collectives(cost, top)
         yield from _collectives(cost, top)
     yield from _alive(cost.memory, top)
 
@@ -449,14 +451,48 @@ def _percentage(some: int, whole: int) -> str:
     return f"{some / whole:.1%}" if whole else ""
 
 
+def _largest_collectives(cost: Cost, top: int) -> Iterator[str]:
+    """Single collectives, each with all lines whose values it moves, one below the other."""
+    rows = sorted((row for row in rows_of(cost) if row.collective is not None), key=lambda row: -row.link_bytes)
+    if not rows:
+        return
+    lines = LinesOfCollectives.of_program(cost.programs[rows[0].program])
+    yield ""
+    yield f"largest collectives ({min(top, len(rows))} of {len(rows)})"
+    yield from columns(
+        ("instruction", "op", "shape", "times", "on a link", "groups", "source"),
+        chain.from_iterable(_single_rows(row, lines, top) for row in rows[:top]),
+    )
+
+
+def _single_rows(row: CostRow, lines: LinesOfCollectives, top: int) -> Iterator[tuple[str, ...]]:
+    """The row of a collective, and below it a row for each further line."""
+    places = lines.of(row.instruction)
+    shown = places if len(places) <= top else [*places[: top - 1], f"and {len(places) - top + 1} more lines"]
+    name, times = _name_and_times(row)
+    groups = str(row.collective).partition(" ")[2]
+    yield name, row.op, _shapes(row), times, short(row.link_bytes, "B"), groups, *(shown[:1] or [""])
+    for place in shown[1:]:
+        yield *[""] * 6, place
+
+
+def _shapes(row: CostRow) -> str:
+    """The shape of the result, or the first two of several."""
+    shape = row.instruction.shape
+    if not isinstance(shape, TupleShape):
+        return _shape(row)
+    shapes = [shape_text(each) for each in shape.elements]
+    return ", ".join(shapes[:2]) + (f" and {len(shapes) - 2} more" if len(shapes) > 2 else "")
+
+
 def _collectives(cost: Cost, top: int) -> Iterator[str]:
-    """Collectives, summed by kind and axes."""
+    """Collectives, summed by kind and axes, if some kind has several."""
     kinds: dict[tuple[str, str], list[CostRow]] = {}
     for row in rows_of(cost):
         if row.collective is not None:
             kinds.setdefault((row.op, str(row.collective).partition(" ")[2]), []).append(row)
     order = sorted(kinds.items(), key=lambda item: -sum(row.link_bytes for row in item[1]))
-    if order:
+    if len(order) < sum(map(len, kinds.values())):
         yield ""
         yield f"collectives ({min(top, len(order))} of {_counted_noun(len(order), 'kind')})"
         yield from columns(
