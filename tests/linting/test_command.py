@@ -75,6 +75,7 @@ def test_every_kind_of_target(folder: Path) -> None:
     assert result.stdout.count("permutation_zeros") == 1
     assert "jit_f2" in result.stdout
     assert "jit_f3  unread: " in result.stdout
+    assert result.stdout.endswith("clean: 1 of 3 modules have nothing to report: jit_f2\n")
     assert xbuild("lint", "dump#jit_f2").exit_code == 0
 
 

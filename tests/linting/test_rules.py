@@ -357,6 +357,7 @@ def test_a_gather_that_a_sharding_avoids() -> None:
     (issue,) = report.issues
     assert issue.rule == "avoidable_gather"
     assert "state parameter.2 as replicated" in issue.fix
+    assert "which xbuild's partitioner inserts" in issue.message
     assert issue.facts["bytes"] == 8192
     assert issue.facts["seconds"] > 0
     assert xb.lint(multiplied(xb.P("x", None), xb.P(None, None)))

@@ -13,7 +13,7 @@ from shape_inference import XbuildError
 from shape_inference.escaping import in_line
 
 from ..core.graph import Module, ModuleGroup
-from ..core.report_text import Line, StyledText
+from ..core.report_text import Line, StyledText, wrapped
 from ..files import targets as target_files
 from ..files.dumps import Stage
 from ..files.targets import TargetError, UserError, is_dump
@@ -74,7 +74,8 @@ def lint(target: tuple[str, ...], machine: str, rules: tuple[str, ...], least: f
     To allow an issue, put the comment `# xbuild: allow RULE` on its line. A comment that does not apply to any issue is
     reported. The command reads comments in the files of a target FILE.py:NAME, and in the files below --source-root.
 
-    For a dump folder, the command reports on the last stage of each module (with --all, on every stage). If one of
+    For a dump folder, the command reports on the last stage of each module (with --all, on every stage), and names the
+    modules without issues last. If one of
     several programs cannot be read, the command reports the error and continues.
 
     The exit status is 0 if the command finds no issues, and 1 if it finds any or cannot read one of several programs.
@@ -84,6 +85,7 @@ def lint(target: tuple[str, ...], machine: str, rules: tuple[str, ...], least: f
     texts = [*_texts(target)]
     is_alone = len(texts) == 1
     results: list[Result] = []
+    clean: list[str] = []
     code = 0
     for each in texts:
         readable = Readable(target_files.file_of(each.target).endswith(".py"), root)
@@ -97,8 +99,12 @@ def lint(target: tuple[str, ...], machine: str, rules: tuple[str, ...], least: f
             continue
         code = code if report else REFUSED
         results.append((each.target, report.to_dict(), report.issues))
-        if not prints_document():
+        if report and each.is_of_dump and not (is_alone or report.notes or report.allowed or shows_all()):
+            clean.append(each.title)
+        elif not prints_document():
             say_lines([*_lines(each.title, report, is_alone)])
+    if clean and not prints_document():
+        say_lines(_clean_lines(clean, sum(each.is_of_dump for each in texts)))
     if prints_document():
         say_programs(results)
     sys.exit(code)
@@ -155,6 +161,13 @@ def _say_unread(text: _Text, error: TargetError | UserError | XbuildError, is_al
         say(str(error), err=True)
     elif not prints_document():
         say(f"{text.title}  unread: {str(error).partition(chr(10))[0]}")
+
+
+def _clean_lines(titles: Sequence[str], count: int) -> list[Line]:
+    """One paragraph for the modules of dumps without issues, after those with issues."""
+    names = [in_line(each.partition("#")[2] or each) for each in titles]
+    clean = f"clean: {len(names)} of {count} modules have nothing to report: {', '.join(names)}"
+    return [(StyledText(line, "good"),) for line in wrapped(clean, report_width())]
 
 
 def _lines(title: str, report: LintReport, is_alone: bool) -> Iterator[Line]:

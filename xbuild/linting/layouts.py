@@ -332,7 +332,8 @@ MOST_PARTITIONED = 3_000
 def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
     """The rule needs a program that is annotated with shardings, or one that JAX lowered.
 
-    The program is partitioned again with each other sharding, and must be faster as a whole; state is not replicated.
+    The program is partitioned again by xbuild with each other sharding. It must be faster as a whole and send fewer
+    bytes, by the least share that is reported; state is not replicated.
     """
     partitioned = facts.partitioned
     if partitioned is None or len(facts.flow.home) > MOST_PARTITIONED:
@@ -347,7 +348,11 @@ def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
         tried = (
             _gain(facts, partitioned, one) for one in advise(partitioned, communication.name) if one.value not in state
         )
-        gains = [gain for gain in tried if gain.seconds > facts.least_seconds and gain.is_lighter]
+        gains = [
+            gain
+            for gain in tried
+            if gain.seconds > facts.least_seconds and gain.is_lighter and gain.share_of_bytes > facts.least_share
+        ]
         if not gains:
             continue
         best = max(gains, key=lambda gain: gain.seconds)
@@ -357,15 +362,23 @@ def avoidable_gather(facts: ProgramFacts) -> Iterator[Issue]:
         yield Issue(
             "avoidable_gather",
             "warning",
-            f"{communication.opcode.replace('_', '-')} {in_line(communication.name)} moves "
-            f"{name_of(communication.move.value)}: {communication.reason}",
+            f"{communication.opcode.replace('_', '-')} {in_line(communication.name)}, which xbuild's partitioner "
+            f"inserts and XLA's may not, moves {name_of(communication.move.value)}: {communication.reason}",
             _line_of(facts, communication),
             (communication.name, communication.value, advice.value),
             fix=f"state {names.get(advice.value, in_line(advice.value))} as {describe(advice.sharding)}: a device then "
-            f"sends {short(advice.bytes, 'B')} in total instead of {short(advice.bytes_before, 'B')}, and holds "
+            f"sends {_sent_text(advice)}, and holds "
             f"{'as much of it as before' if advice.held == advice.held_before else held}",
             facts={"bytes": bytes_saved, "seconds": best.seconds},
         )
+
+
+def _sent_text(advice: Advice) -> str:
+    """What a device sends, against what it sent before; the difference where both read the same."""
+    now, before = short(advice.bytes, "B"), short(advice.bytes_before, "B")
+    if now == before:
+        return f"{short(advice.bytes_before - advice.bytes, 'B')} less of {before}"
+    return f"{now} in total instead of {before}"
 
 
 def _line_of(facts: ProgramFacts, communication: Communication) -> Source | None:
@@ -394,6 +407,11 @@ class _Gain:
         """Whether at least as many bytes are no longer sent as a device holds in addition."""
         advice = self.advice
         return advice.bytes_before - advice.bytes >= advice.held - advice.held_before
+
+    @property
+    def share_of_bytes(self) -> float:
+        """The share of the bytes that a device sends which is no longer sent."""
+        return 1 - self.advice.bytes / max(self.advice.bytes_before, 1)
 
 
 def _gain(facts: ProgramFacts, partitioned: Partitioned, advice: Advice) -> _Gain:
