@@ -591,7 +591,7 @@ def _expression(emitter: Emitter, instruction: Instruction, operands: Sequence[s
     if place is not None:
         function = ufunc_of(instruction)
         assert function is not None
-        return f"{emitter.bind('r', function)}({', '.join(operands)}, {operands[place]})"
+        return f"{emitter.bind('r', function)}({', '.join(operands)}, out={operands[place]})"
     text = operator_text(instruction, operands)
     if text is not None or emitter.inside is None:
         return text
