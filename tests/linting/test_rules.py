@@ -406,6 +406,44 @@ def test_state_that_a_step_returns_in_larger_shards(before: str, after: str, end
         assert issue.facts["seconds"] > 0
 
 
+def momentum(before: str, after: str, weight: str = "{'x','y'}") -> str:
+    """The text of a step on a mesh x=2, y=2 whose momentum m enters and leaves in these shardings."""
+    mesh = "mesh['x'=2,'y'=2]"
+    w, m, n = (f"{{{mesh}, [{each}, {{}}]}}" for each in (weight, before, after))
+    return f"""HloModule step
+ENTRY e {{
+  w = f32[64,64] parameter(0), sharding={w}, metadata={{op_name="w"}}
+  m = f32[64,64] parameter(1), sharding={m}, metadata={{op_name="m"}}
+  b = f32[8,64] parameter(2), sharding={{{mesh}, [{{}}, {{}}]}}
+  y = f32[8,64] dot(b, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  g = f32[64,64] dot(b, y), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}
+  new_m = f32[64,64] add(m, g)
+  new_w = f32[64,64] subtract(w, new_m)
+  ROOT r = (f32[64,64], f32[64,64]) tuple(new_w, new_m), sharding={{{w}, {n}}}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "weight", "saved"),
+    [
+        ("{}", "{}", "{'x','y'}", 12288),
+        ("{'x'}", "{}", "{'x','y'}", 4096),
+        ("{}", "{}", "{'x'}", 8192),
+        ("{'x','y'}", "{}", "{'x','y'}", 0),  # gathered_state reports this one
+        ("{'x','y'}", "{'x','y'}", "{'x','y'}", 0),
+        ("{'y'}", "{'y'}", "{'x'}", 0),
+        ("{}", "{}", "{}", 0),
+        ("{'x'}", "{'x'}", "{}", 0),
+    ],
+)
+def test_state_that_is_split_less_than_its_weight(before: str, after: str, weight: str, saved: int) -> None:
+    issues = xb.lint(momentum(before, after, weight), rules=["replicated_state"]).issues
+    found = [
+        each for each in issues if each.message.startswith("m is optimizer state that is split less than the weight")
+    ]
+    assert [each.facts["bytes"] for each in found] == [saved] * bool(saved)
+
+
 def test_a_product_of_a_weight_is_no_state() -> None:
     assert xb.lint(updated("{'x','y'}", "{}", is_tuple=False, op="dot"), rules=["gathered_state"])
 

@@ -217,9 +217,9 @@ class ProgramFacts:
     @cached_property
     def global_state(self) -> tuple[StatePair, ...]:
         """The parameters that the global program updates; none if that program is unknown."""
-        if self.partitioned is None or self._global_flow is None:
+        if self.partitioned is None or self.global_flow is None:
             return ()
-        return tuple(updated_state(self.partitioned.whole, self._global_flow))
+        return tuple(updated_state(self.partitioned.whole, self.global_flow))
 
     def name_of_parameter(self, parameter: Instruction) -> str:
         """The name of a parameter in reports, which the global program may know better."""
@@ -257,7 +257,7 @@ class ProgramFacts:
 
     def line_of_caller(self, instruction: Instruction) -> Source | None:
         """The line of the nearest call around an instruction of the global program, for a nested jit without lines."""
-        flow, seen = self._global_flow, {instruction}
+        flow, seen = self.global_flow, {instruction}
         while flow is not None and instruction in flow.home:
             callers = [each for each in flow.callers.get(flow.home[instruction], ()) if each not in seen]
             if not callers or _is_metadata(callers[0].source):
@@ -267,7 +267,8 @@ class ProgramFacts:
         return None
 
     @cached_property
-    def _global_flow(self) -> ValueFlow | None:
+    def global_flow(self) -> ValueFlow | None:
+        """The flow of the global program; None if that program is unknown."""
         return None if self.partitioned is None else ValueFlow(self.partitioned.whole.entry.reachable())
 
     @cached_property

@@ -34,7 +34,7 @@ from ..sharding.shardy_text import spec_of
 from ..sharding.stated_shardings import annotated
 from ..timelines.durations import PRODUCTS
 from .facts import ProgramFacts, StatePair, size_of
-from .flow import ELEMENTWISE, MOVES, SUMMING
+from .flow import ELEMENTWISE, MOVES, SUMMING, ValueFlow
 from .rematerialization import Rematerialization, Rematerializations
 from .rules import issue, rule
 
@@ -177,13 +177,19 @@ _WEIGHS = PRODUCTS | UNITS | {"custom_call", "gather"}
     "Optimizer state is equal on all devices of an axis along which gradients are summed, and could be split.", "memory"
 )
 def replicated_state(facts: ProgramFacts) -> Iterator[Issue]:
-    """Optimizer state has the shape of a weight, and only elementwise ops use it."""
+    """Optimizer state has the shape of a weight, and only elementwise ops use it.
+
+    In a program that is annotated with shardings, or one that JAX lowered, state that is split less than the weights of
+    its shape counts too.
+    """
+    if facts.partitioned is not None:
+        yield from _split_less(facts, facts.partitioned)
     state = [pair for pair in facts.state if isinstance(pair.parameter.shape, Shape) and pair.parameter.shape.rank]
-    weights = {_shape(pair) for pair in state if _feeds_products(facts, pair.parameter)}
+    weights = {_shape(pair) for pair in state if _feeds_products(facts.flow, pair.parameter)}
     found: dict[tuple[str, int], list[StatePair]] = defaultdict(list)
     axes = _summed_axes(facts)
     for pair in state:
-        if _shape(pair) not in weights or _feeds_products(facts, pair.parameter):
+        if _shape(pair) not in weights or _feeds_products(facts.flow, pair.parameter):
             continue
         dims = _dims(pair.parameter)
         for axis in axes:
@@ -212,6 +218,48 @@ def replicated_state(facts: ProgramFacts) -> Iterator[Issue]:
         )
 
 
+def _split_less(facts: ProgramFacts, partitioned: Partitioned) -> Iterator[Issue]:
+    """State that enters and leaves in larger shards than each weight of its shape."""
+    flow, outputs = facts.global_flow, flatten(partitioned.out_shardings)
+    if flow is None:
+        return
+    shares: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    state: list[tuple[StatePair, int]] = []
+    for pair in facts.global_state:
+        given, returned = partitioned.in_shardings[pair.parameter.attributes.number], outputs[pair.number]
+        if not isinstance(pair.value.shape, Shape):
+            continue
+        held = [_held_bytes(pair.value.shape, each) for each in (given, returned) if isinstance(each, Sharding)]
+        found = [size_of(pair.value) // max(each, 1) for each in held]
+        if len(found) < 2:
+            continue
+        if _feeds_products(flow, pair.parameter):
+            shares[_shape(pair)].append(min(found))
+        else:
+            state.append((pair, max(found)))
+    larger = [(pair, share) for pair, share in state if share < min(shares.get(_shape(pair), [0]))]
+    if not larger:
+        return
+    pairs = [pair for pair, _ in larger]
+    holds = sum(size_of(pair.value) // share for pair, share in larger)
+    fits = sum(size_of(pair.value) // min(shares[_shape(pair)]) for pair in pairs)
+    names = [in_line(name_in_report(pair.parameter)) for pair in pairs[:3]]
+    more = [f"{len(pairs) - 3} more"] * (len(pairs) > 3)
+    several = len(pairs) > 1
+    yield issue(
+        facts,
+        "replicated_state",
+        f"{join_words([*names, *more])} {'are' if several else 'is'} optimizer state that is split less than the "
+        f"{'weights' if several else 'weight'} of {'their' if several else 'its'} shape: a device holds "
+        f"{short(holds, 'B')} of it instead of {short(fits, 'B')}, and each step gathers the update",
+        "give this state the sharding of its weight, in in_shardings and in out_shardings",
+        pairs[0].value,
+        *(pair.parameter for pair in pairs),
+        bytes=holds - fits,
+        seconds=_seconds_of_updates(facts, partitioned, pairs),
+    )
+
+
 @frozen
 class _SummedAxis:
     """An axis along which the program sums, with one of its groups of devices for each place on the other axes."""
@@ -238,10 +286,10 @@ def _shape(pair: StatePair) -> tuple[int, ...]:
     return _dims(pair.parameter)
 
 
-def _feeds_products(facts: ProgramFacts, parameter: Instruction) -> bool:
+def _feeds_products(flow: ValueFlow, parameter: Instruction) -> bool:
     """Whether products use a parameter, so that it is a weight and not only state of the optimizer."""
     passed = MOVES | ELEMENTWISE | {"tuple"}
-    reached = facts.flow.reached(parameter, lambda each: each.opcode in passed)
+    reached = flow.reached(parameter, lambda each: each.opcode in passed)
     return any(each.opcode in _WEIGHS for each in reached)
 
 

@@ -240,7 +240,7 @@ def lint_program(
     return LintReport(name, machine.name, seconds, tuple(left), allowed, tuple(notes))
 
 
-OF_SHARDINGS = ("not_reduced", "gathered_state", "avoidable_gather")
+OF_SHARDINGS = ("not_reduced", "replicated_state", "gathered_state", "avoidable_gather")
 """The rules that need shardings, which the text of XLA's partitioner lacks."""
 
 
