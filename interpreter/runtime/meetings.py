@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import define, field
 
-from xbuild.checking.structure.collective_matching import unique_channels
-from xbuild.core.graph import Module
+from xbuild.checking.model.program import program_of
+from xbuild.checking.structure.collective_matching import collective_identities
+from xbuild.core.graph import Module, ModuleGroup
 from xbuild.core.op import OPS
 from xbuild.properties.effects import base_of
 
@@ -32,22 +33,24 @@ if TYPE_CHECKING:
 
 
 class RendezvousKeys:
-    """Keys of collectives: the call path if all devices run one program, else a channel id or the names.
+    """Keys of collectives: the call path if all devices run one program, else a channel id, the names or an alignment.
 
     Two collectives match if their keys are equal, whatever the order of arrival; the check for deadlock uses the same
     rule.
     """
 
     def __init__(self, modules: Sequence[Module]) -> None:
-        distinct = dict.fromkeys(modules)
-        self._is_one_program = len(distinct) == 1
-        self._unique = {} if self._is_one_program else {module: unique_channels(module) for module in distinct}
+        self._is_one_program = len(set(modules)) == 1
+        self._identities = collective_identities(program_of(ModuleGroup(modules)))
 
     def key_of(self, module: Module, request: Request) -> Any:
         if self._is_one_program:
             return request.key
+        aligned = self._identities.aligned.get((module, request.key))
+        if aligned is not None:
+            return aligned
         channel = request.attributes["channel_id"]
-        if channel in self._unique[module]:
+        if channel in self._identities.unique[module]:
             return channel
         return tuple((place.instruction.name, place.branch) for place in request.path)
 

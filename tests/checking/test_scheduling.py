@@ -212,8 +212,51 @@ def test_names_tell_collectives_where_ids_are_shared() -> None:
 
     assert xb.check(xb.ModuleGroup({0: module("a", "b"), 1: module("a", "b")})).kind == "ok"
     assert xb.check(xb.ModuleGroup({0: module("a", "b"), 1: module("b", "a")})).kind == "deadlock"
-    missing = xb.check(xb.ModuleGroup({0: module("a", "b"), 1: module("a", "c")}))
-    assert missing.findings[0].kind == "missing_participant"
+
+
+def test_collectives_that_share_an_id_are_aligned_where_their_names_differ() -> None:
+    def module(*names: str) -> xb.Module:
+        def program(x: xb.Value) -> xb.Value:
+            for name in names:
+                x = total(x, channel_id=1, name=name)
+            return x
+
+        return spmd(program, xb.f32[2])
+
+    assert xb.check(xb.ModuleGroup({0: module("a", "b"), 1: module("a", "c")})).kind == "error"
+    one, two = module("psum.1", "psum.3"), module("psum", "psum.2")
+    assert xb.check(xb.ModuleGroup({0: one, 1: two})).kind == "ok"
+    assert xb.check(xb.ModuleGroup({0: one, 1: two, 2: module("psum.5", "psum.6")})).kind == "ok"
+    results = execute(xb.ModuleGroup({0: one, 1: two}), [[[1.0, 2.0]], [[3.0, 4.0]]])
+    assert [each.tolist() for each in results] == [[8.0, 12.0]] * 2
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("is_first", [True, False])
+def test_only_the_collective_that_the_other_program_lacks_is_reported(place: int, is_first: bool) -> None:
+    def module(lines: list[int], number: int) -> xb.Module:
+        body, last = "", "p"
+        for line in lines:
+            shape = f"f32[{1 + line % 3}]"
+            body += f"  s.{number} = {shape} broadcast(z), dimensions={{}}, control-predecessors={{{last}}}\n"
+            last = f"psum.{number}"
+            body += f"  {last} = {shape} all-reduce(s.{number}), channel_id=1, replica_groups={{{{0,1}}}}, "
+            body += f'use_global_device_ids=true, to_apply=add, metadata={{source_file="m.py" source_line={line}}}\n'
+            number += 1
+        return xb.parse_hlo(
+            "HloModule m, num_partitions=2\n\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
+            " ROOT c = f32[] add(a, b) }\n\nENTRY e {\n p = f32[] parameter(0)\n z = f32[] constant(1)\n"
+            f"{body} ROOT r = f32[] copy(p) }}",
+            origins=True,
+        )
+
+    lines = [21, 24, 25]
+    more = [*lines[:place], 30, *lines[place:]]
+    both = [module(more, 4), module(lines, 9)]
+    verdict = xb.check(xb.ModuleGroup(dict(enumerate(both if is_first else both[::-1]))))
+    assert [each.kind for each in verdict.findings] == ["missing_participant"]
+    assert [each.source.line for each in verdict.findings[0].instructions if each.source] == [30]
+    assert "share channel 1 match by kind" in str(verdict)
 
 
 def test_devices_that_do_not_exist() -> None:

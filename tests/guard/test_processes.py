@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import xbuild as xb
 from xbuild.guard import processes
 from xbuild.guard.compilation import DeviceId
 from xbuild.guard.processes import Comparison, compare, fingerprint, verdict_of_job
@@ -43,11 +44,11 @@ class Store:
 
 def job(*lines: str, name: str = "jit_step") -> str:
     """A scheduled program of four partitions whose lines are of f32[4], each of the one before it."""
-    body = "\n".join(f" v{n + 1} = f32[4] {line.replace('OF', f'v{n}')}" for n, line in enumerate(lines))
+    body = "\n".join(f" v.{n + 1} = f32[4] {line.replace('OF', f'v.{n}')}" for n, line in enumerate(lines))
     return (
         f"HloModule {name}, is_scheduled=true, num_partitions=4\n"
         "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
-        f"ENTRY e {{ v0 = f32[4] parameter(0)\n{body}\n ROOT r = f32[4] copy(v{len(lines)}) }}\n"
+        f"ENTRY e {{ v.0 = f32[4] parameter(0)\n{body}\n ROOT r = f32[4] copy(v.{len(lines)}) }}\n"
     )
 
 
@@ -69,7 +70,7 @@ def compared(*texts: str) -> list[Comparison]:
 
 def test_one_program_is_no_difference() -> None:
     text = job("negate(OF)", meeting(1))
-    where = text.replace("negate(v0)", 'negate(v0), metadata={op_name="a}b" source_file="x.py" source_line=3}')
+    where = text.replace("negate(v.0)", 'negate(v.0), metadata={op_name="a}b" source_file="x.py" source_line=3}')
     for each in compared(text, where):
         assert each.verdict is None
         assert not each.is_refused
@@ -107,11 +108,12 @@ def test_collectives_that_differ_hang(one: list[str], other: list[str], kind: st
         assert each.is_refused
         assert each.verdict is not None
         assert kind in str(each.verdict)
-        assert str(each).endswith("compiled different programs, and the job would hang")
+        assert str(each).endswith("compiled different programs, and the job would hang, or fail with mismatched sizes")
     assert verdict_of_job(dict(enumerate(texts)), DEVICES).refused
 
 
-LATER = "{0,1},{2,3}"
+LATER = "{0,1},{2,3}"  # each process by itself
+ACROSS = "{0,2},{1,3}"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,9 @@ LATER = "{0,1},{2,3}"
     [
         ([meeting(1), "negate(OF)", meeting(1)], ["abs(OF)", meeting(1), meeting(1)], False),
         ([meeting(1), "negate(OF)", meeting(1, LATER)], ["abs(OF)", meeting(1), meeting(1, LATER)], False),
-        ([meeting(1), "negate(OF)", meeting(1, LATER)], ["abs(OF)", meeting(1, LATER), meeting(1)], True),
+        ([meeting(1), "negate(OF)", meeting(1, LATER)], ["abs(OF)", meeting(1, LATER), meeting(1)], False),
+        ([meeting(1), "negate(OF)", meeting(1, ACROSS)], ["abs(OF)", meeting(1), meeting(1, ACROSS)], False),
+        ([meeting(1), "negate(OF)", meeting(1, ACROSS)], ["abs(OF)", meeting(1, ACROSS), meeting(1)], True),
         ([meeting(1), meeting(1), meeting(1)], ["negate(OF)", meeting(1), meeting(1)], True),
         ([meeting(1), "negate(OF)", meeting(2)], ["abs(OF)", meeting(1), meeting(1)], True),
     ],
@@ -129,7 +133,7 @@ def test_collectives_that_share_a_channel_meet_in_their_order(one: list[str], ot
     for each in compared(*texts):
         assert each.is_refused == hangs
     unscheduled = [text.replace("is_scheduled=true, ", "") for text in texts]
-    assert verdict_of_job(dict(enumerate(unscheduled)), DEVICES).refused
+    assert verdict_of_job(dict(enumerate(unscheduled)), DEVICES).refused == hangs
 
 
 def test_a_process_that_compiles_nothing_is_named(
@@ -231,3 +235,14 @@ def test_real_processes(body: str, hangs: bool, tmp_path: Path) -> None:
         assert process.returncode == int(hangs), said
         assert ("result" in out) is not hangs
         assert ("compiled different programs, and the job would hang" in said) is hangs
+
+
+def test_modules_are_compared_like_their_texts() -> None:
+    texts = dict(enumerate([job(meeting(1), meeting(1)), job(meeting(1))]))
+    modules = {process: xb.parse_hlo(text) for process, text in texts.items()}
+    by_text, by_module = (processes.compare_programs({0: "m", 1: "m"}, each, 4) for each in (texts, modules))
+    assert by_text.verdict is not None
+    assert by_module.verdict is not None
+    assert [each.message for each in by_module.verdict.findings] == [each.message for each in by_text.verdict.findings]
+    assert len(by_text.verdict.findings) == 1
+    assert processes.compare_programs({0: "m", 1: "m"}, {0: modules[0], 1: modules[0]}, 4).verdict is None

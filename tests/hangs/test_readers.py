@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.hangs.jobs import DATA, find, found
+from xbuild.cli import main
 from xbuild.hangs.flight_recorder import _plain_name
 
 
@@ -273,7 +275,7 @@ def test_what_the_guard_says_about_data_and_other_processes(tmp_path: Path) -> N
                    "and the job would hang\n")  # fmt: skip
     assert "process 1 (jit_f) compiled different programs and the job would hang" in find(log).sentence
     log.write_text("xbuild guard: 3 programs checked in 0.10 s, none refused\n")
-    assert find(log).sentence == "no rank waits for another one in 0 dumps (xbuild guard)"
+    assert find(log).sentence == "the logs do not say for which rank another one waits (xbuild guard)"
 
 
 def test_processes_that_the_guard_waited_for_are_at_fault(tmp_path: Path) -> None:
@@ -304,3 +306,12 @@ def test_a_process_that_ended_is_not_at_a_barrier_in_another_order(tmp_path: Pat
     assert [(root.rank, root.kind) for root in diagnosis.roots] == [(1, "never_launched")]
     assert diagnosis.waiting == {0: [1]}
     assert "rank 1 ended without compiling the program that the others compiled" in diagnosis.job.facts
+
+
+def test_a_collective_of_gloo_that_failed_is_no_job_without_faults(tmp_path: Path) -> None:
+    log = tmp_path / "stderr.log"
+    log.write_text("JaxRuntimeError: UNKNOWN: Gloo all-reduce failed: [pair.cc:538] Read error [10.1.2.3]:19\n")
+    found = find(log)
+    assert found.sentence.startswith("a collective failed, so its processes ended")
+    assert found.job.facts == ["gloo: the all-reduce of a process failed"]
+    assert CliRunner().invoke(main, ["hang", str(log)]).exit_code == 1

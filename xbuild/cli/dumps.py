@@ -53,6 +53,13 @@ class CheckedText:
         return f"{self.folder}#{self.module.key}"
 
     @property
+    def compared(self) -> str | Module:
+        """The program that was checked: the text of the dump, or the module if xbuild has partitioned it."""
+        if self.is_partitioned and self.program is not None:
+            return self.program
+        return target_files.text_of_file(self.stage.path)
+
+    @property
     def problem(self) -> str:
         """The first line of the error with which the text is refused; empty if it is read."""
         return "" if self.error is None else str(self.error).partition("\n")[0]
@@ -239,8 +246,8 @@ def _compare_processes(
             apart[_processes(sorted(by_process))] += 1
         if lacking or len(modules) < len(processes):
             continue
-        texts = {process: target_files.text_of_file(by_process[process].stage.path) for process in modules}
-        if devices > 1 and any(is_mlir(text) for text in texts.values()):
+        texts = {process: by_process[process].compared for process in modules}
+        if devices > 1 and any(isinstance(text, str) and is_mlir(text) for text in texts.values()):
             continue  # lowered, not compiled: a check of the job needs the collectives of the partitioner
         found = xbuild.guard.compare_programs(dict.fromkeys(modules, name), texts, devices)
         if not found.groups or devices == 1:

@@ -62,7 +62,7 @@ def hang(
     to fix it. TARGET is a program, a dump folder, or the folder of `xbuild guard --report`; if it
     contains several modules, the one that best matches the dumps is used. Programs among DUMPS are used as TARGET.
 
-    The exit status is 1 if ranks are at fault or a collective is incomplete, and 0 if no rank waits for another one.
+    The exit status is 1 if ranks are at fault, or a collective is incomplete or failed; else it is 0.
 
     \b
     Examples:
@@ -115,7 +115,7 @@ def hang(
     if page is not None:
         write_atomically(Path(page), page_text(found, [] if beside is None else [(), *beside.lines()]))
         say(f"wrote {page}", err=as_json)
-    sys.exit(REFUSED if found.roots or job.rendezvous or job.guarded else 0)
+    sys.exit(REFUSED if found.roots or job.rendezvous or job.guarded or job.is_failed else 0)
 
 
 def _notices(job: StuckJob, program: str | None, taken: str | None, redact: bool) -> Iterator[str]:
@@ -165,6 +165,13 @@ def _compare_processes(found: Diagnosis, beside: ProgramFindings, folder: str) -
     devices = max(parse_hlo(text, f"<process {process}>").num_devices for process, text in texts.items())
     compared = xbuild.guard.compare_programs(dict.fromkeys(texts, name), texts, devices)
     if compared.groups:
-        first = "" if compared.verdict is None else str(compared.verdict).partition("\n")[0]
+        first = "" if compared.verdict is None else _first_line(compared.verdict)
         beside.processes_hang |= compared.is_refused
         beside.processes += (str(compared), *([first] if compared.is_refused else []))
+
+
+def _first_line(verdict: xbuild.Verdict) -> str:
+    """The first line of a report, with the source line of the first instruction that it names."""
+    first = str(verdict).partition("\n")[0]
+    sources = [each.source for found in verdict.findings[:1] for each in found.instructions if each.source is not None]
+    return f"{first}, {sources[0]}" if sources else first

@@ -14,19 +14,14 @@ import hashlib
 import json
 import re
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from ..checking import Verdict, check
-from ..checking.model.describe import groups_text
-from ..core.graph import Instruction, Module, ModuleGroup
+from ..core.graph import Module, ModuleGroup
 from ..core.report_text import join_words
-from ..properties.effects import collective_in
-from ..properties.rewriting import mapped
-from ..properties.sites import collectives_of
 from ..text.reader import parse_hlo
 from .compilation import DeviceId
 from .programs import guarded_runtime, say
@@ -36,9 +31,6 @@ SECONDS = 60.0
 
 SILENT_SECONDS = 2.0
 """How long it waits before it says for which processes it waits."""
-
-_FIRST_CHANNEL = 1 << 40
-"""Above the channels of transfers, which keep theirs."""
 
 _SILENT = re.compile(
     r'(?P<string>"(?:[^"\\]|\\.)*+"?)'
@@ -87,7 +79,7 @@ class Comparison:
                 f"{parts} compiled different programs, but the job cannot hang because of the difference: "
                 f"{self.verdict}"
             )
-        return f"{parts} compiled different programs, and the job would hang"
+        return f"{parts} compiled different programs, and the job would hang, or fail with mismatched sizes"
 
 
 def _processes(numbers: Sequence[int]) -> str:
@@ -138,8 +130,8 @@ def compare(
     return _compared(names, {each: found[each]["fingerprint"] for each in names}, read, devices)
 
 
-def compare_programs(names: Mapping[int, str], texts: Mapping[int, str], num_devices: int) -> Comparison:
-    """Compare the programs that the processes of a job compiled, given a dump from each process.
+def compare_programs(names: Mapping[int, str], programs: Mapping[int, str | Module], num_devices: int) -> Comparison:
+    """Compare the programs that the processes of a job compiled, given the text or module of each process.
 
     A dump does not say which devices a process has, so the devices are divided equally among the processes, in order.
 
@@ -147,15 +139,20 @@ def compare_programs(names: Mapping[int, str], texts: Mapping[int, str], num_dev
     >>> print(compare_programs({0: "step", 1: "step"}, {0: text, 1: text}, 2))
     all processes compiled the same program
     """
-    processes = sorted(texts)
+    processes = sorted(programs)
     devices = [DeviceId(n, processes[n * len(processes) // num_devices]) for n in range(num_devices)]
-    return _compared(names, {each: fingerprint(texts[each]) for each in processes}, texts.__getitem__, devices)
+    return _compared(
+        names, {each: fingerprint(_text_of(programs[each])) for each in processes}, programs.__getitem__, devices
+    )
 
 
 def _compared(
-    names: Mapping[int, str], fingerprints: Mapping[int, str], read: Callable[[int], str], devices: Sequence[DeviceId]
+    names: Mapping[int, str],
+    fingerprints: Mapping[int, str],
+    read: Callable[[int], str | Module],
+    devices: Sequence[DeviceId],
 ) -> Comparison:
-    """The comparison of programs by their fingerprints; only of those that differ `read` gets the texts."""
+    """The comparison of programs by their fingerprints; only of those that differ `read` gets the programs."""
     groups: dict[str, list[int]] = {}
     for each, mark in fingerprints.items():
         groups.setdefault(mark, []).append(each)
@@ -179,57 +176,18 @@ def _text(store: KeyValueStore, key: str) -> str:
     return gzip.decompress(base64.b85decode(store.blocking_key_value_get(key, int(SECONDS * 1000)))).decode()
 
 
-def verdict_of_job(texts: Mapping[int, str], devices: Sequence[DeviceId]) -> Verdict:
-    """The verdict on a job: on each device, in the order of the device assignment, the program of its process.
-
-    The check matches collectives by channel or name. JAX gives all of them one channel, and names depend on the rest of
-    a program. If the check misses a name, the collectives of equal groups are matched in order, as in a run.
-    """
-    read: dict[str, Module] = {}
-    for process, text in texts.items():
-        if text not in read:
-            read[text] = parse_hlo(text, f"<process {process}>", origins=True)
-
-    def checked(programs: Mapping[str, Module]) -> Verdict:
-        job = ModuleGroup({place: programs[texts[device.process]] for place, device in enumerate(devices)})
-        return check(job, runtime=guarded_runtime())
-
-    by_name = checked(read)
-    if {each.kind for each in by_name.findings} != {"missing_participant"} or not _meet_in_order(read.values()):
-        return by_name
-    in_order = checked(dict(zip(read, _with_channels_by_order([*read.values()]), strict=True)))
-    return by_name if in_order.refused else in_order
+def _text_of(program: str | Module) -> str:
+    return program if isinstance(program, str) else program.to_hlo()
 
 
-def _collectives(module: Module) -> list[Instruction]:
-    """The collectives of a module that have a channel, in the order in which a device reaches them first."""
-    found = dict.fromkeys(collective_in(site.instruction) for site in collectives_of(module.entry))
-    return [each for each in found if each is not None and (getattr(each.attributes, "channel_id", None) or 0) > 0]
-
-
-def _meet_in_order(modules: Iterable[Module]) -> bool:
-    """Whether each module is scheduled, so that its order is that of its runs, and its collectives share a channel."""
-    return all(
-        each.is_scheduled and len({one.attributes.channel_id for one in found}) < len(found)
-        for each, found in ((each, _collectives(each)) for each in modules)
-    )
-
-
-def _with_channels_by_order(modules: Sequence[Module]) -> list[Module]:
-    """The modules with new channels: the n-th collectives of equal groups have the same one, in all modules."""
-    channels: dict[tuple[str, int], int] = {}
-    given: dict[Instruction, int] = {}
-    for module in modules:
-        seen = Counter[str]()
-        for each in _collectives(module):
-            groups = groups_text(each)
-            seen[groups] += 1
-            given[each] = channels.setdefault((groups, seen[groups]), _FIRST_CHANNEL + len(channels))
-
-    def change(each: Instruction) -> Instruction:
-        return each if each not in given else evolve(each, attributes=evolve(each.attributes, channel_id=given[each]))
-
-    return [mapped(module, change) for module in modules]
+def verdict_of_job(programs: Mapping[int, str | Module], devices: Sequence[DeviceId]) -> Verdict:
+    """The verdict on a job: on each device, in the order of the device assignment, the program of its process."""
+    read: dict[str | Module, Module] = {}
+    for process, each in programs.items():
+        if each not in read:
+            read[each] = parse_hlo(each, f"<process {process}>", origins=True) if isinstance(each, str) else each
+    job = ModuleGroup({place: read[programs[device.process]] for place, device in enumerate(devices)})
+    return check(job, runtime=guarded_runtime())
 
 
 def distributed() -> tuple[Any, int] | None:

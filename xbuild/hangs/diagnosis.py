@@ -62,6 +62,10 @@ class Diagnosis:
                 return in_line(f"{self.job.rendezvous[0]}; {why}")
             if self.job.guarded:
                 return in_line(str(self.job.guarded[0]))
+            if self.job.is_failed and not self.job.ranks:
+                return f"a collective failed, so its processes ended; no dump says where each rank was ({read})"
+            if not self.job.ranks:
+                return f"the logs do not say for which rank another one waits ({read})"
             return f"no rank waits for another one in {len(self.job.ranks):,} dumps ({read})"
         parts = []
         for roots in self._by_kind():

@@ -14,7 +14,7 @@ _MESSAGE = re.compile(r"^(?P<prefix>[^\n]{0,80}?)xbuild guard: (?P<text>[^\n]*)$
 _VERDICT = re.compile(
     r"(?P<name>\S+) (?P<what>is refused|may hang: the data decide); (?P<ending>it (?:was stopped|runs)[^;\n]*)"
 )
-_DIFFERENT = re.compile(r"(?P<parts>process\S* .*) compiled different programs, and the job would hang$")
+_DIFFERENT = re.compile(r"(?P<parts>process\S* .*) compiled different programs, and the job (?P<how>would hang\b.*)$")
 _WAITING = re.compile(
     r"process (?P<waiting>\d+) waits for process(?:es)? (?P<absent>[\d, ]+) to compile (?P<name>\S+), at most "
 )
@@ -42,7 +42,7 @@ def read_guard_messages(job: StuckJob, text: str, source: str) -> bool:
             _add(job, GuardMessage(verdict["name"], verdict["what"].partition(":")[0], is_stopped, report))
         elif different := _DIFFERENT.match(said):
             words = f"{different['parts']} compiled different programs"
-            _add(job, GuardMessage(words, "and the job would hang", False, ()))
+            _add(job, GuardMessage(words, f"and the job {different['how']}", False, ()))
         elif waits := _WAITING.match(said):
             waiting[waits["name"], int(waits["waiting"])] = _numbers(waits["absent"])
         elif came := _CAME.match(said):

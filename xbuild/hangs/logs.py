@@ -174,6 +174,7 @@ _SIGNALS = {-9: "SIGKILL", -11: "SIGSEGV", -7: "SIGBUS", -4: "SIGILL", -8: "SIGF
 
 _ABORTED = re.compile(r"\brank\s*:\s*(\d{1,7}) [^\n]{0,80}\n\s*exitcode\s*:\s*-6\b")
 _DISCONNECTED = re.compile(r"Connection (?:closed|reset) by peer")
+_GLOO_FAILED = re.compile(r"Gloo ([a-z][a-z-]{1,30}) failed: ")
 _RECEIVED = re.compile(r"op\.preamble\.length <= op\.nbytes\. (\d{1,15}) vs (\d{1,15})")
 
 
@@ -181,6 +182,7 @@ def _read_ends(job: StuckJob, text: str) -> bool:
     found = False
     for match in _RECEIVED.finditer(text):
         found = True
+        job.is_failed = True
         job.received.append((int(match[1]), int(match[2])))
         fact = f"gloo ended a rank that received {match[1]} bytes where it expected {match[2]}"
         if fact not in job.facts:
@@ -189,6 +191,11 @@ def _read_ends(job: StuckJob, text: str) -> bool:
         job.aborted |= {int(match[1]) for match in _ABORTED.finditer(text)}
     if _DISCONNECTED.search(text):
         job.is_disconnected = True
+    for collective in dict.fromkeys(_GLOO_FAILED.findall(text)):
+        found = job.is_failed = True
+        fact = f"gloo: the {collective} of a process failed"
+        if fact not in job.facts:
+            job.facts.append(fact)
     for rank, code in ((int(match[1]), int(match[2])) for match in _ROOT_CAUSE.finditer(text)):
         found = True
         if code in _BY_OTHERS:

@@ -212,7 +212,7 @@ class StuckJob:
 
     `dead` has the evidence that a rank has ended, by rank. `ended` are ranks that ended without a signal, `aborted`
     those that the back end ended because of what they received, and `received` the bytes that came and those that were
-    expected. `is_disconnected` says that a log reports lost connections.
+    expected. `is_disconnected` and `is_failed` say that a log reports lost connections, and a collective that failed.
 
     `absent` are ranks that other dumps name and that left no dump, and `unlisted` groups whose members no dump lists.
     `different` are roots that a format states itself. `inspected` has the last operation of each rank in each
@@ -230,6 +230,7 @@ class StuckJob:
     aborted: set[int] = field(factory=set)
     received: list[tuple[int, int]] = field(factory=list)
     is_disconnected: bool = False
+    is_failed: bool = False
     different: dict[int, Root] = field(factory=dict)
     inspected: dict[str, dict[int, tuple[int, str]]] = field(factory=dict)
     rendezvous: list[XlaRendezvous] = field(factory=list)

@@ -63,7 +63,7 @@ _COMMON = frozenset((
 def redact_job(job: StuckJob) -> StuckJob:
     """The job without paths, hosts and names: each is replaced by a word and a number."""
     redaction = Redaction()
-    found = StuckJob(formats=dict(job.formats), rendezvous=list(job.rendezvous))
+    found = StuckJob(formats=dict(job.formats), rendezvous=list(job.rendezvous), is_failed=job.is_failed)
     for rank, record in job.ranks.items():
         copy = evolve(
             record,

@@ -75,7 +75,7 @@ from .stage import MOST_CHOICES, external_wait_findings
 class RuntimeIdentities(CollectiveIdentities):
     """Identities under a runtime: the executions of a collective are counted within the key that the runtime uses."""
 
-    runtime: Runtime
+    runtime: Runtime = field(kw_only=True)
 
     def key(self, module: Module, site: Site, group: Group) -> Hashable:
         if self.runtime.collectives == "site":
@@ -86,7 +86,7 @@ class RuntimeIdentities(CollectiveIdentities):
 
 
 def identities_under(runtime: Runtime, identity: CollectiveIdentities) -> RuntimeIdentities:
-    return RuntimeIdentities(identity.unique, identity.spmd, runtime)
+    return RuntimeIdentities(identity.unique, identity.spmd, identity.aligned, runtime=runtime)
 
 
 @define

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from shape_inference import compatible
 
@@ -82,15 +82,19 @@ class CollectiveIdentities:
     """The identity by which collectives of several devices match; it does not depend on timing.
 
     In one program for all devices it is the instruction and its call path; across programs, a channel id that each
-    program has once, otherwise the names.
+    program has once, otherwise the names; `aligned` is that of sites whose names fit no other program.
     """
 
     unique: Mapping[Module, frozenset[int]]
     spmd: bool
+    aligned: Mapping[tuple[Module, Hashable], Hashable] = {}
 
     def of(self, module: Module, site: Site) -> Hashable:
         if self.spmd:
             return site.key
+        aligned = self.aligned.get((module, place_key(site))) if self.aligned else None
+        if aligned is not None:
+            return aligned
         channel = channel_of(site.instruction)
         if channel in self.unique[module]:
             return channel
@@ -101,9 +105,31 @@ class CollectiveIdentities:
         return self.of(module, site), group[0]
 
 
+def place_key(site: Site) -> Hashable:
+    """The instructions on the path to a site, and the site's own, each with the number of the branch that is taken."""
+    path = ((id(step.instruction), step.role) for step in site.path)
+    numbers = ((each, int(role.removeprefix("branch ")) if role.startswith("branch ") else None) for each, role in path)
+    return (*numbers, (id(site.instruction), None))
+
+
 def collective_identities(program: GridProgram) -> CollectiveIdentities:
-    modules = list(dict.fromkeys(device_class.module for device_class in program.classes))
-    return CollectiveIdentities({} if program.spmd else {m: unique_channels(m) for m in modules}, program.spmd)
+    """The identities of the collectives of all programs.
+
+    Names differ between programs that were compiled apart, so where matching by name leaves faults, collectives that
+    share a channel id, or have none, are aligned instead; see `align_collectives`.
+    """
+    if program.spmd:
+        return CollectiveIdentities({}, True)
+    classes = program.without_orders().classes
+    unique = {each.module: unique_channels(each.module) for each in classes}
+    channels = {m: {channel_of(site.instruction) for site in collectives_of(m.entry)} for m in unique}
+    shared = {channel for m, used in channels.items() for channel in used if channel not in unique[m]}
+    named_identities = CollectiveIdentities({m: ids - shared for m, ids in unique.items()}, False)
+    if not any(_check_between(program, classes, named_identities, None)):
+        return named_identities
+    from .alignment import align_collectives  # few programs need it
+
+    return evolve(named_identities, aligned=align_collectives(program, classes, shared | {None}))
 
 
 def unique_channels(module: Module) -> frozenset[int]:
@@ -299,12 +325,12 @@ def _check_between(
             if runs is None or any(runs(device, site) for device in each.devices):
                 by_identity.setdefault(identity.of(each.module, site), []).append((each, site))
     for places in by_identity.values():
-        different = next((other for other in places[1:] if _compare(program, places[0], other) is not None), None)
+        different = next((other for other in places[1:] if compare_places(program, places[0], other) is not None), None)
         if different is None:
-            yield from _find_missing(program, places)
+            yield from _find_missing(program, places, identity)
         else:
             partners = sorted(places, key=lambda each: not _share_group(program, each, different))
-            faults = (_compare(program, partner, different) for partner in partners if partner is not different)
+            faults = (compare_places(program, partner, different) for partner in partners if partner is not different)
             yield next(fault for fault in faults if fault is not None)
 
 
@@ -315,7 +341,7 @@ def _share_group(program: GridProgram, a: tuple[DeviceClass, Site], b: tuple[Dev
     return not {*a[0].devices}.isdisjoint(program.group(collective, b[0].devices[0]))
 
 
-def _compare(program: GridProgram, a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> Finding | None:
+def compare_places(program: GridProgram, a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> Finding | None:
     """The fault of two collectives of one identity that differ in kind, loops, groups, shape or reducer."""
     places = (a[0].devices, a[1]), (b[0].devices, b[1])
     first, second = collective_in(a[1].instruction), collective_in(b[1].instruction)
@@ -377,7 +403,9 @@ def _have_equal_groups(program: GridProgram, a: Instruction, b: Instruction) -> 
     return first is second or frozenset(first) == frozenset(second)
 
 
-def _find_missing(program: GridProgram, places: list[tuple[DeviceClass, Site]]) -> Iterator[Finding]:
+def _find_missing(
+    program: GridProgram, places: list[tuple[DeviceClass, Site]], identity: CollectiveIdentities
+) -> Iterator[Finding]:
     """The finding for participants of a group whose program does not have the collective."""
     have = {device for each, _ in places for device in each.devices}
     seen: set[int] = set()  # groups by their first member, since groups are disjoint
@@ -394,10 +422,18 @@ def _find_missing(program: GridProgram, places: list[tuple[DeviceClass, Site]]) 
                 "whose program has no such collective",
                 *((one.devices, place) for one, place in places),
                 rows=[absent_row(lacking, f"no {site.instruction.name}")],
-                cause_text="across programs, collectives match by a unique channel id or, without one, by name",
+                cause_text=_how_they_match(identity, each.module, site),
                 repair_text=(
                     f"add {site.instruction.name} to the program of {devices_text(lacking)}, or remove "
                     f"{devices_text(lacking)} from its groups"
                 ),
             )
             return
+
+
+def _how_they_match(identity: CollectiveIdentities, module: Module, site: Site) -> str:
+    if (module, place_key(site)) not in identity.aligned:
+        return "across programs, collectives match by a unique channel id or, without one, by name"
+    channel = channel_of(site.instruction)
+    which = "without a channel id" if channel is None else f"that share channel {channel}"
+    return f"across programs, collectives {which} match by kind, type, groups, source line and order"
