@@ -248,7 +248,7 @@ def deadlock_finding(run: LevelRun, enter: Enter) -> Finding:
     if step is not None:
         (device, number), missing = roots[0]
         site = run.item((device, number))
-        rows.append(predicate_row(step, device, missing))
+        rows.append(predicate_row(site, step, device, missing))
         causes, advice = (causes[0], cause_in_branch(site, step)), repair_in_branch(site, step)
     return Finding(
         "infeed_starved" if causes[0] == "STARVED" else "deadlock",

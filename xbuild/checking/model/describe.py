@@ -25,6 +25,7 @@ from ...properties.effects import (
     where,
 )
 from ...properties.sites import Site, collectives_of
+from .outer_values import follow, outer_texts
 from .program import devices_text
 from .verdict import Finding, ReportRow
 
@@ -176,12 +177,15 @@ def innermost_branch(site: Site) -> CallStep | None:
     return next((step for step in reversed(site.path) if step.instruction.opcode == "conditional"), None)
 
 
-def predicate_row(step: CallStep, here: int, missing: tuple[int, ...]) -> ReportRow:
+def predicate_row(site: Site, step: CallStep, here: int, missing: tuple[int, ...]) -> ReportRow:
     """`compare.1 = (replica-id == 0)`, `conditional.2: true_computation on device 0, another branch on device 1`"""
-    predicate = step.instruction.operands[0]
+    predicate, path = follow(step.instruction.operands[0], _path_to(site, step))
     takes = f"{step.branch} on device {here}, another branch on {devices_text(missing)}"
     return ReportRow(
-        (here, *missing), _equation(predicate), f"decides {step.instruction.name}: {takes}", predicate.source
+        (here, *missing),
+        _equation(predicate, _outer_bound(predicate, path)),
+        f"decides {step.instruction.name}: {takes}",
+        predicate.source,
     )
 
 
@@ -196,6 +200,16 @@ def decider_row(unit: Site, devices: Sequence[int]) -> ReportRow:
     return ReportRow(tuple(devices), _equation(predicate, bound), f"decides {decided.name}", predicate.source)
 
 
+def _path_to(site: Site, step: CallStep) -> Path:
+    """The path to the instruction of a step on the path to a site."""
+    return site.path[: site.path.index(step)]
+
+
+def _outer_bound(value: Instruction, path: Path) -> Bound:
+    """The texts of what a value takes from outside of the loops, branches and calls around it."""
+    return outer_texts(value, path, DEEPEST + 1, lambda each, outer: _expression(each, 3, _outer_bound(each, outer)))
+
+
 def _equation(instruction: Instruction, bound: Bound = UNBOUND) -> str:
     expression, name = expression_text(instruction, bound), name_in_report(instruction)
     return name if expression == name else f"{name} = {expression}"
@@ -203,7 +217,7 @@ def _equation(instruction: Instruction, bound: Bound = UNBOUND) -> str:
 
 def cause_in_branch(site: Site, step: CallStep) -> str:
     """Why only some devices reach a site in a branch."""
-    decider = deciding_id(step.instruction.operands[0])
+    decider = deciding_id(step.instruction.operands[0], _path_to(site, step))
     kind = "a collective" if collective_in(site.instruction) is not None else site.instruction.opcode.replace("_", "-")
     return f"{kind} inside a conditional whose predicate {f'depends on {decider}' if decider else 'differs'}"
 
@@ -240,16 +254,22 @@ def repair_in_branch(site: Site, step: CallStep) -> str:
     )
 
 
-def deciding_id(predicate: Instruction) -> str:
-    """The id that a predicate is computed from, such as `replica-id`; empty if it is computed from none."""
-    stack, seen = [predicate], set[Instruction]()
+def deciding_id(predicate: Instruction, path: Path = ()) -> str:
+    """The id that a predicate is computed from, such as `replica-id`; empty if it is computed from none.
+
+    `path` leads to the predicate, and values are followed out of it.
+    """
+    stack, seen = [(predicate, path)], set[tuple[Instruction, int]]()
     while stack:
-        instruction = stack.pop()
-        if instruction.opcode in _BY_DEVICE:
-            return _BY_DEVICE[instruction.opcode]
-        if instruction not in seen:
-            seen.add(instruction)
-            stack += instruction.operands
+        value, outer = stack.pop()
+        if value.opcode in _BY_DEVICE:
+            return _BY_DEVICE[value.opcode]
+        if (value, len(outer)) not in seen:
+            seen.add((value, len(outer)))
+            stack += [(each, outer) for each in value.operands]
+            stack.append(follow(value, outer))
+            if value.opcode == "fusion":
+                stack.append((value.called[0].root, ()))
     return ""
 
 
