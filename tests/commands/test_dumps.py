@@ -72,7 +72,7 @@ def test_each_command_takes_a_module_of_a_dump() -> None:
             "process_0/jit_body",
         ),
     ):
-        assert f"{folder} has {has}; select one module, as in {folder}#{chosen}" == usage(xbuild("cost", folder))
+        assert f"{folder} has {has}; select one module, as in {folder}#{chosen}" == usage(xbuild("viz", folder))
     assert "no module matches 'jit_stp'; did you mean 'jit_step'?" in usage(xbuild("cost", f"{dump}#jit_stp"))
 
 
@@ -88,7 +88,7 @@ def test_of_several_modules_the_largest_for_several_devices_is_suggested(
 ) -> None:
     for number, (name, devices, lines) in enumerate([("seed", 1, 9), ("small", 8, 2), ("step", 16, 5), ("one", 1, 1)]):
         (tmp_path / file.format(f"{number:04}", name)).write_text(header.format(name, devices) + "\n" * lines)
-    assert usage(xbuild("cost", tmp_path)).endswith(f"; select one module, as in {tmp_path}#jit_step")
+    assert usage(xbuild("viz", tmp_path)).endswith(f"; select one module, as in {tmp_path}#jit_step")
 
 
 def test_the_stage_of_a_pass() -> None:

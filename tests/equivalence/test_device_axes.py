@@ -361,7 +361,7 @@ def test_faults_of_one_are_no_equal_of_few_trips(
     network: tuple[xb.Module, str], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the search for a difference, and without runs in floating point."""
-    monkeypatch.setattr(ProgramComparison, "_after_float_runs", lambda self, found, seconds: found)
+    monkeypatch.setattr(ProgramComparison, "after_float_runs", lambda self, found, seconds=0.0: found)
     found: list[Any] = []
     keep = ProgramComparison._verdict_by_trips
     monkeypatch.setattr(ProgramComparison, "_verdict_by_trips", lambda self: found.append(keep(self)) or found[-1])

@@ -146,7 +146,7 @@ def test_the_parts_of_a_state() -> None:
 @pytest.fixture
 def trips_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No runs in floating point, which execute all trips, and no evaluation of all trips."""
-    monkeypatch.setattr(ProgramComparison, "_after_float_runs", lambda self, found, seconds: found)
+    monkeypatch.setattr(ProgramComparison, "after_float_runs", lambda self, found, seconds=0.0: found)
     monkeypatch.setattr(ProgramComparison, "_draw", lambda self, number: None)
 
 

@@ -17,7 +17,7 @@ from xbuild.reference.words import explain_word
 
 DOCS = Path(__file__).parents[2] / "docs"
 INSIDE = {
-    "across", "block", "congruence class",
+    "across", "block", "compiled part", "congruence class",
     "context (of a check)", "degree (of a value)", "event (of the check)", "hook", "hub", "item", "joint",
     "labels",
     "mark (of an instruction)", "mark (of a run)", "observation", "place (of a number)",

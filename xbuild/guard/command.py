@@ -16,13 +16,11 @@ from . import FOLDER
 from .programs import MODES
 
 
-def _checked_runtime(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """The callback of --runtime: the name of a preset, or the absolute path of a file; a usage error for another."""
-    if value is None:
-        return None
+def _checked_runtime(context: click.Context, value: str) -> str:
+    """The name of a preset, or the absolute path of a file; a usage error for any other value of --runtime."""
     from ..runtimes.record import RUNTIMES
 
-    read_runtime(value, parameter)
+    read_runtime(value, next(each for each in context.command.params if each.name == "runtime"))
     return value if value in RUNTIMES else os.path.abspath(value)
 
 
@@ -45,7 +43,6 @@ def _checked_runtime(_: click.Context, parameter: click.Parameter, value: str | 
 @click.option(
     "--runtime",
     metavar="NAME|FILE.toml",
-    callback=_checked_runtime,
     help="Check the programs as `xbuild check --runtime` does.  [default: none]",
 )
 @click.option("-m", "is_module", is_flag=True, help="Run SCRIPT as a module, like python -m.")
@@ -89,7 +86,7 @@ def guard(
     if mode == "report":
         environment["XBUILD_GUARD_DIR"] = os.path.abspath(folder or FOLDER)
     if runtime is not None:
-        environment["XBUILD_GUARD_RUNTIME"] = runtime
+        environment["XBUILD_GUARD_RUNTIME"] = _checked_runtime(context, runtime)
     sys.stdout.flush()
     sys.stderr.flush()
     try:
