@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -66,6 +67,24 @@ _ARITHMETIC = {"quotients", "integers", "literals", "types", "constants", "layou
 """Classes of programs that compute what the fields do, so that those which differ there are different."""
 
 
+MOST_HUNG = 64
+"""How many inputs are drawn in place of one, if both programs hang on them."""
+_APART = 1 << 20
+"""How far apart the numbers of such draws are."""
+_HANGS = "a program hangs on the drawn inputs (deadlock); `xbuild check` says on which inputs it hangs"
+_HANGS_ALONE = "one program hangs on a drawn input (deadlock), and the other does not; `xbuild check` says on which"
+
+
+def _arrays_or_hang(run: Callable[[], Arrays]) -> Arrays | Stopped:
+    """What a run returns, or the deadlock that stopped it."""
+    try:
+        return run()
+    except Stopped as error:
+        if error.report.kind != "deadlock":
+            raise
+        return error
+
+
 @define(eq=False, slots=False)
 class ProgramComparison:
     """Two programs, the layout of the arrays of one on the devices of the other, and what the runs have shown.
@@ -95,6 +114,8 @@ class ProgramComparison:
     degrees: tuple[Degrees, Degrees] = field(init=False)
     assumed: tuple[tuple[str, int], ...] = field(init=False)
     done: int = field(default=0, init=False)
+    hung: int = field(default=0, init=False)
+    _drawn: dict[int, int] = field(factory=dict, init=False)
     functions_are_constant: bool = field(default=False, init=False)
     reading: LiteralReading = field(default=EXACT, init=False)
     draws_known: bool = field(default=False, init=False)
@@ -104,7 +125,7 @@ class ProgramComparison:
 
     def _restart(self, reading: LiteralReading, *, draws_known: bool) -> None:
         """Restart the draws with this reading of literals, and with known or arbitrary numbers of bounded domains."""
-        self.reading, self.draws_known, self.done = reading, draws_known, 0
+        self.reading, self.draws_known, self.done, self.hung = reading, draws_known, 0, 0
         self.degrees = self.degree_bounds()
         self.assumed = self.assumptions()
 
@@ -223,6 +244,8 @@ class ProgramComparison:
             return self._undecided(f"a run stopped: {error.kind}")
         except Stopped as error:
             error.raise_interrupt()
+            if error.report.kind == "deadlock":
+                return self._undecided(_HANGS, reason=error.report.message)
             return self._undecided(f"a run stopped: {error.report.kind}")
 
     def _verdict_by_types(self) -> Equivalence | None:
@@ -283,7 +306,17 @@ class ProgramComparison:
     def _equal(self) -> Equivalence:
         """The verdict of the draws that were made."""
         error = self.done * log2_error(self.degrees, self.bits)
-        return Equivalence(kind="equal", draws=self.done, log2_error=error, degree=self._degree(), assumed=self.assumed)
+        assumed = dict(self.assumed)
+        if self.hung:  # the first of so many inputs on which the programs do not hang
+            error += self.done * math.log2(MOST_HUNG)
+            assumed["hangs"] = self.hung
+        return Equivalence(
+            kind="equal",
+            draws=self.done,
+            log2_error=error,
+            degree=self._degree(),
+            assumed=tuple(sorted(assumed.items())),
+        )
 
     def _verdict_by_trips(self) -> Equivalence | None:
         """The verdict "equal" on programs with long loops, of which a few trips are evaluated; else None."""
@@ -409,18 +442,36 @@ class ProgramComparison:
 
     @contextmanager
     def _random_functions_of(self, number: int) -> Iterator[tuple[Arrays, Arrays]]:
-        """Inside the block, the random functions are those of a draw; yields the inputs of both programs."""
+        """Inside the block, the random functions are those of a draw; yields the inputs of both programs.
+
+        A draw on which both programs hang is replaced by the one that `_draw` found instead.
+        """
+        number = self._drawn.get(number, number)
         with drawing(self.seed * 7919 + number, [*self.one.literals(), *self.other.literals()]):
             with running(self.limits):
                 found = self.inputs(number)
             yield found
 
     def _draw(self, number: int) -> tuple[int, int, Dims] | None:
-        """The first output, device and place at which one draw differs; one draw also bounds degrees."""
-        observers = [degree.observe if number == BOUNDING else None for degree in self.degrees]
-        with self._random_functions_of(number) as (arrays, cut):
-            left = self.one.run(arrays, observers[0], self.limits)
-            return self._first_difference(left, self.other.run(cut, observers[1], self.limits))
+        """The first output, device and place at which one draw differs; one draw also bounds degrees.
+
+        If both programs hang on a draw, it says nothing, and the next one takes its place. Raises Stopped if they hang
+        on MOST_HUNG of them, and Undecidable if only one hangs.
+        """
+        hang: Stopped | None = None
+        for attempt in range(MOST_HUNG):
+            self._drawn[number] = number + attempt * _APART
+            observers = [degree.observe if number == BOUNDING else None for degree in self.degrees]
+            with self._random_functions_of(number) as (arrays, cut):
+                left = _arrays_or_hang(lambda: self.one.run(arrays, observers[0], self.limits))  # noqa: B023
+                right = _arrays_or_hang(lambda: self.other.run(cut, observers[1], self.limits))  # noqa: B023
+                if not isinstance(left, Stopped) and not isinstance(right, Stopped):
+                    return self._first_difference(left, right)
+            if not isinstance(left, Stopped) or not isinstance(right, Stopped):
+                raise Undecidable(_HANGS_ALONE)
+            hang, self.hung = left, self.hung + 1
+        assert hang is not None
+        raise hang
 
     def inputs(self, number: int, draw: Any = draws.field_array, *, exact: bool = False) -> tuple[Arrays, Arrays]:
         """The inputs of the devices of both programs: words, or numbers if `exact`."""

@@ -302,6 +302,7 @@ def _assumption_text(name: str, count: int) -> str:
 
 
 _UNITS = {
+    "hangs": "drawn input",
     "literals": "constant", "masks": "constant", "types": "output", "domain": "argument", "range": "kind",
     "constants": "pair", "layouts": "input", "rows": "function", "extents": "extent", "trips": "loop",
 }  # fmt: skip
@@ -316,6 +317,7 @@ _MEANING = {
     "random numbers": "treated as functions of their operands and of the device's number of draws",
     "quotients": "assumed neither to divide by 0 nor to cancel a factor that is 0 or infinite",
     "literals": "read as exact numbers that round to them, such as 0.1",
+    "hangs": "left out, since both programs hang there (deadlock): `xbuild check` says on which inputs",
     "masks": "large negative numbers, such as -1e9, taken as minus infinity; values that reach them are not compared",
     "types": "floats with a different width in the other program",
     "domain": "compared only on the numbers of a domain",

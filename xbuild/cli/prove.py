@@ -194,7 +194,8 @@ class ModuleProved:
             return f"different after the pass {guilty}"
         verdict = self.proof.verdict
         if verdict.kind == "equal":
-            return f"equal, wrong with a probability below 2^{verdict.log2_error:.0f}"
+            hangs = "; both hang on some inputs, and xbuild check says on which" * ("hangs" in dict(verdict.assumed))
+            return f"equal, wrong with a probability below 2^{verdict.log2_error:.0f}{hangs}"
         return ": ".join(filter(None, (verdict.kind, ", ".join(verdict.undecided) or verdict.reason)))
 
 
