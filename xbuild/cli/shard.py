@@ -256,16 +256,33 @@ def _compiled_head(compiled: Module, found: Sequence[CollectiveReason]) -> Line:
     return StyledText(f"{in_line(compiled.name)}, partitioned by XLA", "title"), head
 
 
-def say_modules(modules: Sequence[str]) -> None:
-    """Print one line for each module of a dump."""
-    for each in modules:
-        programs = compiled_programs(each, False)
-        if programs is None:
+_MOST_EXPLAINED = 3
+"""The most modules of a dump whose collectives are explained; of more, each has one line."""
+
+
+def say_modules(modules: Sequence[str], top: int | None) -> None:
+    """Explain the modules of a dump that have collectives, or print one line for each if they are many."""
+    programs = {each: compiled_programs(each, False) for each in modules}
+    reasons = {
+        each: [*explain_collectives(xbuild.cost(found[0]), found[1])]
+        for each, found in programs.items() if found is not None
+    }  # fmt: skip
+    silent = [each for each, found in reasons.items() if not found]
+    told = [each for each in modules if each not in silent]
+    for each in told:
+        found = programs[each]
+        if found is None:
             line = answer_line(partition(propagate(load_module(each))))
             say_lines([(in_line(each.rpartition("#")[2]), ", ", *line)])
+        elif len(told) <= _MOST_EXPLAINED:
+            say_compiled(each, *found, top)
+            say()
         else:
-            say_lines([_compiled_head(programs[0], [*explain_collectives(xbuild.cost(programs[0]), programs[1])])])
-    say(f"notice: xbuild shard {shlex.quote(modules[0])} explains each collective", err=True)
+            say_lines([_compiled_head(found[0], reasons[each])])
+    if silent:
+        say(f"{len(silent)} module{'s have' if len(silent) > 1 else ' has'} no collectives")
+    if len(told) > _MOST_EXPLAINED:
+        say(f"notice: xbuild shard {shlex.quote(told[0])} explains each collective", err=True)
 
 
 def _compiled_lines(each: CollectiveReason) -> Iterator[Line]:
@@ -356,7 +373,7 @@ def shard(
         return
     modules = module_targets(target, "name", "output", "as_hlo", "as_spmd", "as_json", "format", "top", "compiled")
     if len(modules) > 1:
-        say_modules(modules)
+        say_modules(modules, how["top"])
         return
     if not (name or output or how["as_hlo"] or how["as_spmd"]):
         programs = compiled_programs(target, compiled)
