@@ -91,7 +91,7 @@ class ProgramFindings:
     def recurs(self) -> str:
         """Whether the program would hang on healthy machines as well, as a sentence."""
         if self.processes_hang:
-            return "healthy machines hang or fail as well: the processes of the job run different programs"
+            return "healthy machines hang as well, or fail: the processes of the job run different programs"
         first = str(self.verdict).partition("\n")[0].removeprefix(f"{self.verdict.kind}: ")
         first = re.sub(r" \[\w+\]$", "", first)
         if self.verdict.refused:
