@@ -214,3 +214,12 @@ def test_xla_reserves_as_much() -> None:
     assert len(found) > 20
     assert [row for row in found if (row.arguments, row.aliased) != (row.xla_arguments, row.xla_aliased)] == []
     assert [str(row) for row in found if row.rule] == []
+
+
+def test_more_bytes_than_an_int64_counts() -> None:
+    text = """ENTRY e {
+      x = f32[2305843009213693952] parameter(0)
+      y = f32[2305843009213693952] reverse(x), dimensions={0}
+      ROOT z = f32[] dot(y, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+    }"""
+    assert xb.cost(xb.parse_hlo(text)).memory.apart == 1 << 63

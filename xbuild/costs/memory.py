@@ -264,7 +264,7 @@ def temporaries_apart(layout: MemoryLayout) -> int:
 
     Source: XLA, xla/service/buffer_assignment.cc, AssignBuffersForComputations and MaybeAssignBuffer.
     """
-    levels = np.array(layout.bytes, dtype=np.int64)
+    levels = np.array(layout.bytes, dtype=np.int64 if max(layout.bytes, default=0) < 1 << 63 else object)
     results: list[tuple[int, int]] = []
     temporaries: list[tuple[int, int, int]] = []
     for buffer, start, end in layout.buffers():
