@@ -70,3 +70,48 @@ def test_state_that_a_trip_changes_is_not_followed() -> None:
     said = report("inside", "three")
     assert "(s[2] < 3)" in said
     assert "partition-id" not in said
+
+
+LOOP = """HloModule m, num_partitions=2
+
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+
+body { s = (f32[], f32[]) parameter(0)
+  x = f32[] get-tuple-element(s), index=0
+  rest = f32[] get-tuple-element(s), index=1
+  half = f32[] multiply(x, x), metadata={source_file="m.py" source_line=6}
+  psum = f32[] all-reduce(x), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=add, metadata={SCOPE source_file="m.py" source_line=7}
+  ROOT t = (f32[], f32[]) tuple(half, rest) }
+
+test { u = (f32[], f32[]) parameter(0)
+  k = f32[] get-tuple-element(u), index=0
+  most = f32[] get-tuple-element(u), index=1
+  ROOT go = pred[] compare(k, most), direction=GT }
+
+ENTRY e { v = f32[] parameter(0)
+  tolerance = f32[] parameter(1)
+  init = (f32[], f32[]) tuple(v, tolerance)
+  loop = (f32[], f32[]) while(init), condition=test, body=body
+  ROOT r = f32[] get-tuple-element(loop), index=0 }
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("scope", "function"),
+    [
+        ("", "(maximum, or, and) to the values"),
+        ('op_name="mine/total"', "(maximum, or, and) to the values"),
+        ('op_name="jit(f)/while/body/psum"', "(maximum), such as jax.lax.pmax, to the predicate or to the values"),
+        ('op_name="psum"', "(maximum), such as jax.lax.pmax, to the predicate or to the values"),
+    ],
+)
+def test_a_loop_that_data_decide_names_what_communicates_inside(scope: str, function: str) -> None:
+    verdict = xb.check(xb.parse_hlo(LOOP.replace("SCOPE", scope), origins=True))
+    assert verdict.kind == "depends"
+    said = " ".join(str(verdict).split())
+    assert "go = (state[0] > tolerance)" in said
+    assert "decides loop; state[0] is computed at m.py:6 cause" in said
+    assert "devices communicate inside (all-reduce psum, m.py:7), and the data decide which of them" in said
+    assert f"apply an all-reduce {function}" in said

@@ -13,7 +13,15 @@ from ...core.report_text import join_words
 from ...properties.effects import LOOPS, CallStep, Path, steps, takes_pred
 from ...properties.sites import Site, site_key
 from ...properties.trip_counts import never_ends
-from ..model.describe import bound_from_id, decider_row, deciding_id, finding, named
+from ..model.describe import (
+    bound_from_id,
+    communication_inside,
+    decider_row,
+    deciding_id,
+    equal_on_all_devices,
+    finding,
+    named,
+)
 from ..model.program import GridProgram, devices_text
 from ..model.verdict import Finding
 from .backward_slice import BackwardSlice, backward_slices
@@ -193,9 +201,11 @@ def _data_dependent_finding(members: Sequence[Member], verb: str) -> Finding:
         *((devices, site) for site, devices in sites.items()),
         rows=[decider_row(members[0][1], [device for device, _ in members])] if unit.opcode != "scan" else [],
         cause="MISSING_MEMBER",
-        cause_text="devices communicate inside, and the data decide which of them take part",
-        repair_text=(
-            f"make the {decider} equal on all devices: apply an all-reduce (maximum, or, and) to the values it is "
-            "computed from"
-        ),
+        cause_text=f"devices communicate inside{_in_brackets(unit)}, and the data decide which of them take part",
+        repair_text=equal_on_all_devices(unit, decider),
     )
+
+
+def _in_brackets(unit: Instruction) -> str:
+    inside = communication_inside(unit)
+    return f" ({inside})" if inside else ""

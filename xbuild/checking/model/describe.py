@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -14,17 +16,22 @@ from shape_inference.elided import ElidedArray
 from ...core.graph import Instruction
 from ...properties.effects import (
     START_OF,
+    TRANSFERS,
     CallStep,
     Path,
     base_of,
     collective_in,
+    communicates_itself,
     is_in_place,
     name_in_report,
+    notable,
     op_and_name,
     start_of,
+    steps,
     where,
 )
-from ...properties.sites import Site, collectives_of
+from ...properties.sites import Site, collectives_of, reached
+from ...properties.trip_counts import element, is_invariant
 from .outer_values import follow, outer_texts
 from .program import devices_text
 from .verdict import Finding, ReportRow
@@ -168,6 +175,10 @@ _BY_DEVICE = {"replica_id": "replica-id", "partition_id": "partition-id"}
 _THROUGH = ("convert", "copy", "reshape", "opt_barrier")
 DEEPEST, LONGEST = 4, 160
 MOST_SHOWN = 8  # operands of one op
+MOST_NAMED = 3  # instructions that communicate in one place
+_OF_JAX = re.compile(
+    r"(?:jit|pjit|pmap)\(|(?:.*/)?(?:p(?:sum|max|min|permute|broadcast)|all_gather|all_to_all|psum_scatter)\b"
+)
 Bound: TypeAlias = Mapping[Instruction, Callable[[], str]]
 UNBOUND: Bound = {}
 
@@ -191,13 +202,68 @@ def predicate_row(site: Site, step: CallStep, here: int, missing: tuple[int, ...
 
 def decider_row(unit: Site, devices: Sequence[int]) -> ReportRow:
     """The row of a predicate: `compare.1 = (n > 0)`, `decides conditional.2`; that of a loop reads its `state`."""
-    decided, bound = unit.instruction, UNBOUND
+    decided, fact = unit.instruction, f"decides {unit.instruction.name}"
     if decided.opcode == "while":
         condition = decided.attributes.condition
         predicate, bound = condition.root, {condition.parameters[0]: lambda: "state"}
+        step = next(step for step in steps(decided) if step.computation is condition)
+        bound = {**bound, **_outer_bound(predicate, (*unit.path, step))}
+        fact += "".join(f"; {line}" for line in _state_lines(decided))
     else:
-        predicate = decided.operands[0]
-    return ReportRow(tuple(devices), _equation(predicate, bound), f"decides {decided.name}", predicate.source)
+        predicate, path = follow(decided.operands[0], unit.path)
+        bound = {**_outer_bound(predicate, path)}
+    return ReportRow(tuple(devices), _equation(predicate, bound), fact, predicate.source)
+
+
+def _is_of_jax(instruction: Instruction) -> bool:
+    """Whether JAX lowered an instruction, by the op_name that it gives."""
+    op_name = str((instruction.annotations.get("metadata") or {}).get("op_name", ""))
+    return _OF_JAX.match(op_name) is not None
+
+
+def _state_lines(loop: Instruction) -> Iterator[str]:
+    """`state[1] is computed at solver.py:19`, for what the condition of a while reads and its trips change."""
+    (state,), body = loop.attributes.condition.parameters, loop.attributes.body
+    read = {
+        each.attributes.index
+        for each in loop.attributes.condition.instructions
+        if each.opcode == "get_tuple_element" and each.operands[0] is state
+    }
+    for index in sorted(read):
+        value = None if is_invariant(body, (index,)) else element(body.root, index)
+        line = None if value is None else users_line(value)
+        if line:
+            yield f"state[{index}] is computed at {line}"
+
+
+def users_line(instruction: Instruction) -> str:
+    """`solver.py:19`; empty if only the line of a text is known."""
+    source = instruction.source
+    return "" if source is None or source.file.startswith("<") else str(source).partition(" in ")[0]
+
+
+def communication_inside(unit: Instruction) -> str:
+    """`all-reduce psum.2, train.py:23` for what communicates inside a loop or conditional; only the first three."""
+    inside = _communicating_in(unit)
+    lines = ((named(each), users_line(each)) for each in itertools.islice(inside, MOST_NAMED))
+    texts = [", ".join(filter(None, each)) for each in lines]
+    more = len(inside) - len(texts)
+    return "; ".join(texts) + f"; {more} more" * (more > 0)
+
+
+def _communicating_in(unit: Instruction) -> list[Instruction]:
+    """The collectives, sends and recvs of the computations that a loop or conditional calls."""
+    places = (each for called in unit.called for computation in reached(called) for each in notable(computation))
+    meets = (each for each in places if communicates_itself(each))
+    return [*dict.fromkeys(each for each in meets if collective_in(each) is not None or each.opcode in TRANSFERS)]
+
+
+def equal_on_all_devices(unit: Instruction, decider: str) -> str:
+    """How a user makes what decides a loop or conditional equal on all devices."""
+    function, where_to = "(maximum, or, and)", "to the values it is computed from"
+    if any(map(_is_of_jax, (unit, *_communicating_in(unit)))):
+        function, where_to = "(maximum), such as jax.lax.pmax,", f"to the {decider} or {where_to}"
+    return f"make the {decider} equal on all devices: apply an all-reduce {function} {where_to}"
 
 
 def _path_to(site: Site, step: CallStep) -> Path:
