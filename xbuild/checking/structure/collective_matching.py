@@ -83,11 +83,13 @@ class CollectiveIdentities:
 
     In one program for all devices it is the instruction and its call path; across programs, a channel id that each
     program has once, otherwise the names; `aligned` is that of sites whose names fit no other program.
+    `fit` says that there are no faults between the programs, also at sites that never run.
     """
 
     unique: Mapping[Module, frozenset[int]]
     spmd: bool
     aligned: Mapping[tuple[Module, Hashable], Hashable] = {}
+    fit: bool = False
 
     def of(self, module: Module, site: Site) -> Hashable:
         if self.spmd:
@@ -126,7 +128,7 @@ def collective_identities(program: GridProgram) -> CollectiveIdentities:
     shared = {channel for m, used in channels.items() for channel in used if channel not in unique[m]}
     named_identities = CollectiveIdentities({m: ids - shared for m, ids in unique.items()}, False)
     if not any(_check_between(program, classes, named_identities, None)):
-        return named_identities
+        return evolve(named_identities, fit=True)
     from .alignment import align_collectives  # few programs need it
 
     return evolve(named_identities, aligned=align_collectives(program, classes, shared | {None}))
@@ -191,7 +193,7 @@ def collective_faults(program: GridProgram, identity: CollectiveIdentities, runs
     """Every fault of the collectives: of each by itself, and between programs at sites that may run (`runs`)."""
     classes = program.without_orders().classes
     found = faults_by_themselves(program)
-    if not found and not program.spmd and any(_check_between(program, classes, identity, None)):
+    if not found and not program.spmd and not identity.fit and any(_check_between(program, classes, identity, None)):
         found += _check_between(program, classes, identity, runs)
     return found
 
