@@ -30,7 +30,9 @@ def write(into: Path, students: Sequence[str]) -> list[Path]:
 
 def main() -> None:
     if len(sys.argv) < 3:
-        raise SystemExit("python -m examples.exam DIR STUDENT... writes an exam and its solutions for each student")
+        print("python -m examples.exam DIR STUDENT... writes an exam and its solutions for each student, such as:\n")
+        print(exam_texts("student")[0])
+        return
     for path in write(Path(sys.argv[1]), sys.argv[2:]):
         print(path)
 

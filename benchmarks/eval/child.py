@@ -19,10 +19,10 @@ Runs = dict[str, tuple[Callable[[], Any], int]]
 def answer(engine: str, prepared: Runs, asked: dict[str, Any]) -> Any:
     name = asked["name"]
     if asked["do"] == "lower":
-        Path(asked["text"]).write_text(lowered(program(name, asked["scale"])))
+        Path(asked["text"]).write_text(lowered(program(name, asked.get("scale", "full"))))
         return True
     if asked["do"] == "prepare":
-        given = program(name, asked["scale"])
+        given = program(name, asked.get("scale", "full"))
         run = ENGINES[engine](given, Path(asked["text"]).read_text())
         if run is None:
             return None

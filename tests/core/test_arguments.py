@@ -80,7 +80,7 @@ def test_a_traceback_ends_at_the_users_line(switch: str, is_full: bool) -> None:
 
 def test_no_module_but_the_namespaces_is_listed() -> None:
     listed = {name for name in dir(xb) if isinstance(getattr(xb, name), ModuleType)}
-    assert listed == {"engines", "guard", "mesh", "ops", "shard", "testing", "tpu"}
+    assert listed == {"auto", "engines", "guard", "mesh", "ops", "shard", "testing", "tpu"}
     assert xb.__version__.count(".") >= 1
 
 

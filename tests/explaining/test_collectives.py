@@ -99,13 +99,16 @@ def test_a_dump_has_the_text_before(tmp_path: Path) -> None:
     assert "result 2 of the program is stated as {replicated}" in " ".join(result.output.split())
 
 
-def test_a_dump_has_a_line_for_each_module(tmp_path: Path) -> None:
-    for number, name in enumerate(("step", "other")):
+@pytest.mark.parametrize("names", [("step", "other"), ("a", "b", "c", "d")])
+def test_a_dump_has_the_reasons_of_a_few_modules_or_a_line_for_each(tmp_path: Path, names: tuple[str, ...]) -> None:
+    for number, name in enumerate(names):
         text = AFTER.replace("jit_step", f"jit_{name}")
         (tmp_path / f"module_000{number}.jit_{name}.cpu_after_optimizations.txt").write_text(text)
     result = CliRunner().invoke(main, ["shard", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    assert [line.partition(",")[0] for line in result.stdout.splitlines()] == ["jit_step", "jit_other"]
+    heads = [line.partition(",")[0] for line in result.stdout.splitlines() if "partitioned by XLA" in line]
+    assert heads == [f"jit_{name}" for name in names]
+    assert ("inserted by XLA: " in result.stdout) == (len(names) == 2)
 
 
 @pytest.mark.oracle
