@@ -26,7 +26,8 @@ README = ROOT / "README.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-LACKING = () if importlib.util.find_spec("pygls") else ("xbuild.lsp.server",)
+OF_EXTRAS = {"xbuild.lsp.server": "pygls", "xbuild.learning.serving.server": "waitress"}
+LACKING = {module for module, needed in OF_EXTRAS.items() if not importlib.util.find_spec(needed)}
 """Modules that import an extra that is not installed here."""
 
 
