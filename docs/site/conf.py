@@ -25,6 +25,7 @@ suppress_warnings = ["misc.highlighting_failure"]
 html_theme = "furo"
 html_title = f"xbuild {release}"
 html_static_path = ["static"]
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_css_files = ["xbuild.css"]
 html_show_sphinx = False
 html_copy_source = False
